@@ -79,6 +79,7 @@ ROOMS = {
             "access",
             "device_lib",
             "kernel_source",
+            "library_kernels",
             "problem_sizes",
             "product_policy",
             "keeping",

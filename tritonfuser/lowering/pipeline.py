@@ -25,6 +25,7 @@ from .passes.arithmetic.reduced_precision import reduce_precision
 from .passes.arithmetic.rounded_products import round_products
 from .passes.arithmetic.strength_reduction import reduce_strength
 from .passes.concretize import InputSignature, TensorSpec, concretize
+from .passes.constant_operands import expand_constants
 from .passes.device_requirements import check_device
 from .passes.empty_values import fill_empty, has_empty
 from .passes.index_choices import concatenate_choices
@@ -196,6 +197,7 @@ def _simplified(fusion: Fusion, device: DeviceProperties, kept: Container[str]) 
     split = split_complex(fusion)
     fusion = fusion if split.fusion is fusion else simplify(split.fusion)
     fusion, seeds = add_seeds(mark_softmax(fill_empty(fusion)))
+    fusion = expand_constants(fusion)
     rolled = merge_slices(concatenate_padded(concatenate_choices(fusion)))
     fusion = _unrolled(rolled, kept)
     check_device(fusion, device)

@@ -324,19 +324,17 @@ class Random:
     Attributes
     ----------
     distribution : str
-        The function of ``lowering.device_lib`` that draws them.
+        The function of ``lowering.device_lib`` that draws them. Others, of its name and
+        ``_by_four`` or ``_by_eight``, draw so many consecutive ones at once.
     bounded : bool
         Whether the first two operands are (low, high) of a half-open range.
     scaled : bool
         Whether the first two operands scale the numbers: a range, or (mean, standard deviation).
-    neighbours : bool
-        Whether the device library also draws four and eight consecutive elements at once.
     """
 
     distribution: str
     bounded: bool = False
     scaled: bool = True
-    neighbours: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -371,6 +369,8 @@ class Library:
         The operands that hold positions.
     positions : callable, optional
         ``call -> int``: how many there are, from 0 on, as many as elements of a dim.
+    expanded : tuple of str
+        The operands that may be one element in memory, expanded, where all elements are equal.
     """
 
     like: tuple[str | None, ...] = ()
@@ -378,6 +378,7 @@ class Library:
     product: Callable[..., Value | None] | None = None
     indices: tuple[str, ...] = ()
     positions: Callable[[Call], int] | None = None
+    expanded: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

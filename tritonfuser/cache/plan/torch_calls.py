@@ -1,4 +1,5 @@
-"""Library ops in a plan: a function of a node's operands that lets torch compute its results."""
+"""Library ops in a plan: a function of a node's operands that lets torch, or a kernel of a library
+op, compute its results."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ import torch
 
 from ...errors import DefinitionError, TritonFuserError
 from ...ir import Arg, Const, Node, Value
+from ...lowering.library_kernels.found import library_kernel
 from ...ops.builder import as_call
 from ...ops.table import Call
 from ..keys.signature import is_aligned
@@ -58,10 +60,12 @@ _OF_DEVICES = tuple(
 
 
 def _computed(call: Call, node: Node, operands: tuple[Any, ...]) -> Any:
-    """What torch makes of the operands; its errors as those of the op, at the user's line."""
+    """What torch or a kernel makes of the operands; its errors as the op's, at the user's line."""
     given = iter(operands)
+    arguments = [_argument(arg, given) for arg in node.args]
+    compute = library_kernel(node.op, arguments, call.attrs) or call.op.oracle
     try:
-        return call.op.oracle(*[_argument(arg, given) for arg in node.args], **call.attrs)
+        return compute(*arguments, **call.attrs)
     except TritonFuserError as error:
         raise error.located(node.loc) from None
     except _OF_DEVICES:

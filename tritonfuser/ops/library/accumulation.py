@@ -70,7 +70,11 @@ ROWS: tuple[Op, ...] = (
         ),
         "A copy of acc with the rows of value added at the rows that index names.",
         "library",
-        Library(indices=("index",), positions=lambda call: call.value("acc").tensor.sizes[0]),
+        Library(
+            indices=("index",),
+            positions=lambda call: call.value("acc").tensor.sizes[0],
+            expanded=("acc",),
+        ),
         _infer,
         _added,
         _record,

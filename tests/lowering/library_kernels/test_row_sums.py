@@ -1,0 +1,145 @@
+"""The kernels that add up rows at indices: interpreted against torch, and compiled."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+import torch
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+
+from tritonfuser import DataType, FusionDefinition
+from tritonfuser.lowering.library_kernels import row_sums
+from tritonfuser.lowering.library_kernels.found import library_kernel
+
+PROGRAM = """
+import itertools
+import sys
+import torch
+from tritonfuser.lowering.interpreter.interpret import StandIn, ready
+from tritonfuser.lowering.library_kernels import row_sums
+
+class Interpreted:
+    def __init__(self, kernel):
+        self.function = StandIn(kernel.fn)
+    def __getitem__(self, grid):
+        def call(*args, **options):
+            with ready(self.function):
+                self.function[grid](*args, **options)
+        return call
+
+for name in ("convert_keys", "fill", "find_begins", "sum_chunks", "sum_short", "sum_long"):
+    setattr(row_sums, name, Interpreted(getattr(row_sums, name)))
+
+def drawn(shape, dtype):
+    if dtype.is_floating_point:
+        return torch.randn(shape).to(dtype)
+    return torch.randint(-9, 9, shape, dtype=dtype)
+
+def check(rows, count, shape, dtype, hot, expanded):
+    index = torch.randint(rows, (count,), dtype=torch.int32 if hot else torch.int64)
+    if hot:
+        index = torch.where(torch.rand(count) < 0.7, rows // 2, index).to(torch.int32)
+    index[5::17], index[3::29] = -1, rows
+    value = drawn((count, *shape), dtype)
+    acc = drawn((rows, *shape), dtype)
+    if expanded:
+        acc = drawn([1] * acc.dim(), dtype).expand(acc.shape)
+    inside = (index >= 0) & (index < rows)
+    expected = acc.double().index_add(0, index[inside].long(), value[inside].double())
+    found = row_sums.add_rows(acc, index, value)
+    assert found.shape == acc.shape and found.is_contiguous() and found.dtype is dtype
+    near = {2: 1e-2, 4: 1e-4, 8: 1e-9}[dtype.itemsize]
+    torch.testing.assert_close(found.double(), expected, rtol=near, atol=near)
+
+torch.manual_seed(0)
+check(10, 50, (3,), torch.float32, False, False)
+check(7, 900, (20,), torch.float32, True, True)
+check(255, 400, (2, 3), torch.bfloat16, False, True)
+check(300, 700, (), torch.float64, True, False)
+check(256, 300, (130,), torch.int64, False, False)
+check(40000, 90, (2,), torch.float16, False, True)
+check(70000, 200, (1,), torch.int32, True, True)
+"""
+
+
+def test_sums_are_torchs() -> None:
+    """Of few and many rows, of an index that most have, of indices that are out of range."""
+    environment = {**os.environ, "TRITON_INTERPRET": "1"}
+    subprocess.run([sys.executable, "-c", PROGRAM], env=environment, check=True)
+
+
+TARGETS = {
+    "sm_80": GPUTarget("cuda", 80, 32),
+    "sm_90": GPUTarget("cuda", 90, 32),
+    "sm_100": GPUTarget("cuda", 100, 32),
+    "gfx942": GPUTarget("hip", "gfx942", 64),
+}
+COUNTS = {"count": "i32", "rows": "i32", "width": "i32", "least": "i32", "halvings": "i32"}
+STRIDES = {"stride": "i32", "acc_row": "i32", "acc_column": "i32"}
+KERNELS: dict[str, dict[str, Any]] = {
+    "convert_keys": {"BLOCK": 1024},
+    "fill": {"BLOCK": 4096},
+    "find_begins": {"BLOCK": 256},
+    "sum_chunks": {"ROWS": 0, "COLS": 0},
+    "sum_short": {"ROWS": 0, "COLS": 0, "DTYPE": triton.language.float32, "BY_ROW": True},
+    "sum_long": {"ROWS": 0, "COLS": 0},
+}
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize(("stored", "wide"), [("*bf16", "*fp32"), ("*i64", "*i64")])
+@pytest.mark.parametrize("is_even", [True, False])
+@pytest.mark.parametrize("columns", [1, 64])
+def test_kernels_compile(
+    name: str, target: str, stored: str, wide: str, is_even: bool, columns: int
+) -> None:
+    kernel, constants = getattr(row_sums, name), dict(KERNELS[name])
+    if "COLS" in constants:
+        constants |= {"ROWS": row_sums.ELEMENTS // columns, "COLS": columns}
+    elif columns > 1:
+        pytest.skip("it has no columns")
+    pointers = {"keys": "*i16", "order": "*i64", "begins": "*i64", "index": "*i64", "parts": wide, "number": stored}
+    types = {**COUNTS, **STRIDES, **pointers, **dict.fromkeys(("value", "acc", "out"), stored)}
+    if is_even and "BY_ROW" in constants:
+        constants["BY_ROW"] = False
+    if wide == "*i64" and "DTYPE" in constants:
+        constants["DTYPE"] = triton.language.int64
+    signature = {arg: "constexpr" if arg in constants else types[arg] for arg in kernel.arg_names}
+    places = {(kernel.arg_names.index(arg),): value for arg, value in constants.items()}
+    even = [arg for arg in kernel.arg_names if arg in types and (is_even or types[arg][0] == "*")]
+    attributes = {(kernel.arg_names.index(arg),): [["tt.divisibility", 16]] for arg in even}
+    source = ASTSource(kernel, signature, places, attributes)
+    made = triton.compile(source, TARGETS[target], {"num_warps": row_sums.WARPS})
+    assert made.asm
+
+
+def test_torch_adds_up_what_the_kernels_do_not_take() -> None:
+    index = torch.zeros(3, dtype=torch.int64)
+    for dtype in (torch.complex64, torch.float32):
+        acc, value = torch.zeros(4, 2, dtype=dtype), torch.ones(3, 2, dtype=dtype)
+        assert row_sums.takes(acc, index, value) is (dtype is torch.float32)
+        assert library_kernel("index_put_accumulate", [acc, index, value], {}) is None  # on a CPU
+    assert library_kernel("neg", [acc], {}) is None
+
+
+def test_zeros_are_no_tensor_in_memory() -> None:
+    with FusionDefinition() as fd:
+        index = fd.define_tensor([50], dtype=DataType.Int)
+        value = fd.define_tensor([50, 6], dtype=DataType.BFloat16)
+        zeros = fd.ops.full([1000, 6], 0.0, DataType.BFloat16)
+        fd.add_output(fd.ops.index_put_accumulate(zeros, index, value))
+    inputs = [torch.randint(1000, (50,)), torch.randn(50, 6, dtype=torch.bfloat16)]
+    cut = fd.segments(inputs)
+    stored = [out.tensor.numel for piece in cut.segments for out in piece.outputs]
+    assert sorted(stored) == [1, 6000]
+    expected = torch.zeros(1000, 6, dtype=torch.bfloat16).index_put(
+        (inputs[0],), inputs[1], accumulate=True
+    )
+    torch.testing.assert_close(fd.run(inputs)[0], expected)

@@ -1,0 +1,1 @@
+"""Kernels of library ops that torch has no fast ones of."""
