@@ -105,7 +105,14 @@ def test_kernels_compile(
         constants |= {"ROWS": row_sums.ELEMENTS // columns, "COLS": columns}
     elif columns > 1:
         pytest.skip("it has no columns")
-    pointers = {"keys": "*i16", "order": "*i64", "begins": "*i64", "index": "*i64", "parts": wide, "number": stored}
+    pointers = {
+        "keys": "*i16",
+        "order": "*i64",
+        "begins": "*i64",
+        "index": "*i64",
+        "parts": wide,
+        "number": stored,
+    }
     types = {**COUNTS, **STRIDES, **pointers, **dict.fromkeys(("value", "acc", "out"), stored)}
     if is_even and "BY_ROW" in constants:
         constants["BY_ROW"] = False

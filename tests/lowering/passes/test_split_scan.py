@@ -37,9 +37,7 @@ def drawn(op: str, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
         (torch.int32, (1 << 17,), 0),
     ],
 )
-def test_parts_are_the_whole(
-    op: str, dtype: torch.dtype, shape: tuple[int, ...], dim: int
-) -> None:
+def test_parts_are_the_whole(op: str, dtype: torch.dtype, shape: tuple[int, ...], dim: int) -> None:
     x = drawn(op, shape, dtype)
     fd = scanned(op, x, dim)
     given = fd.schedule([x], arch="sm_90")

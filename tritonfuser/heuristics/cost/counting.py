@@ -269,8 +269,13 @@ def _accumulators(problem: Problem, work: ElementWork) -> float:
 
 
 def _scans(problem: Problem, work: ElementWork) -> float:
-    """The share of a kernel's reductions that are scans, which are done in each step."""
-    return (work.reductions - work.carried) / work.reductions if problem.scans else 0.0
+    """The share of a kernel's reductions that are scans, which are done in each step.
+
+    A scan over a dim of one position may be none of the reductions that the work has.
+    """
+    if not problem.scans:
+        return 0.0
+    return (work.reductions - work.carried) / max(work.reductions, 1)
 
 
 HOP_S = 2e-6

@@ -30,7 +30,7 @@ def _key(x):
     return bits
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["rows", "length", "kept"])
 def sort_rows(
     x,
     values,

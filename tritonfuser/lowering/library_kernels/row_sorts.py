@@ -7,7 +7,7 @@ import triton
 
 from .row_sort_kernels import sort_rows
 
-LONGEST = 1024
+LONGEST = 512
 """Elements of a row at most. A bitonic sort takes as many steps as the square of their logarithm;
 torch's sort of longer rows is a radix sort."""
 

@@ -1,4 +1,7 @@
-"""The kernels that add up rows at indices, which are sorted before: see ``row_sums.py``."""
+"""The kernels that add up rows at indices, which are sorted before: see ``row_sums.py``.
+
+Numbers that no address is a multiple of are not specialized: one kernel serves all of them.
+"""
 
 # Triton reads the annotations of a jitted function as types of its arguments.
 # ruff: noqa: ANN001, ANN201, ANN202
@@ -15,7 +18,7 @@ CHUNK = 64
 CHUNK_ROWS = tl.constexpr(CHUNK)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["count", "rows", "least"])
 def convert_keys(index, keys, count, rows, stride, least, BLOCK: tl.constexpr):
     """Indices as keys from ``least`` on. All that are no row have the key behind the last one."""
     place = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
@@ -24,14 +27,14 @@ def convert_keys(index, keys, count, rows, stride, least, BLOCK: tl.constexpr):
     tl.store(keys + place, (row + least).to(keys.dtype.element_ty), mask=place < count)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["count"])
 def fill(number, out, count, BLOCK: tl.constexpr):
     """All elements of ``out`` equal to one in memory."""
     place = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     tl.store(out + place, tl.load(number), mask=place < count)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["count", "rows", "least", "halvings"])
 def find_begins(keys, begins, count, rows, least, halvings, BLOCK: tl.constexpr):
     """For each row, and for the end, how many sorted keys are below it."""
     row = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
@@ -63,7 +66,7 @@ def _rows_at(value, order, place, end, stride, column, inside, dtype: tl.constex
     return tl.load(value + row * stride + column, mask=(place < end) & inside, other=0).to(dtype)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["rows", "least"])
 def sum_chunks(
     keys, order, value, parts, width, rows, least, stride, ROWS: tl.constexpr, COLS: tl.constexpr
 ):
@@ -103,7 +106,7 @@ def _runs(keys, begins, place, count, rows, least, BY_ROW: tl.constexpr):
     return row, mine, begin, tl.where(mine, end, begin)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["count", "rows", "least"])
 def sum_short(
     keys,
     begins,
@@ -145,7 +148,7 @@ def sum_short(
     tl.store(target, total.to(out.dtype.element_ty), mask=mine & inside)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["rows", "least"])
 def sum_long(
     keys,
     begins,
