@@ -24,7 +24,8 @@ from ..recorded.definitions import RecordedDefinition, make_inputs, record
 from ..recorded.earlier import earlier
 from ..tables.files import save_json
 from ..tables.provenance import described
-from .growing import FAMILIES, entry
+from .families import FAMILIES
+from .growing import entry
 from .job import Compiled, GraphJob, run
 from .report import rendered
 

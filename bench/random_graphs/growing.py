@@ -6,7 +6,7 @@ import contextlib
 import itertools
 import math
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,24 +16,15 @@ from tritonfuser.ir_graph import live_nodes
 
 from ..measure.ideal_bytes import moved_bytes
 from ..recorded.definitions import Input, RecordedDefinition
-from . import moves_indexing, moves_pointwise, moves_rare, moves_reductions, moves_views
+from . import moves_pointwise
+from .families import FAMILIES, Family
 from .graph import Axis, Dims, Graph, Term, Unfit
 
 D = DataType
-Move = Callable[[Graph], None]
-MOVES: dict[Move, float] = {
-    **moves_pointwise.MOVES,
-    **moves_reductions.MOVES,
-    **moves_views.MOVES,
-}
-RARE: dict[Move, float] = {**moves_rare.MOVES, **moves_indexing.MOVES}
-"""Steps of the ops that ``MOVES`` lacks."""
 BANDWIDTH = 4e12
 """Bytes a second by which times of traffic become bytes."""
 TRAFFIC = (10e-6, 1000e-6)
 """Least and most seconds of traffic."""
-OPS = (5, 40)
-"""Least and most ops, casts, broadcasts and reshapes left out."""
 OUTPUTS = 5
 """Most outputs."""
 _LARGER = 4
@@ -48,37 +39,6 @@ class Recorded:
     text: str
     inputs: tuple[Input, ...]
     bytes: float
-
-
-@dataclass(frozen=True)
-class Family:
-    """A kind of random definitions.
-
-    Attributes
-    ----------
-    name : str
-        The first part of a definition's name.
-    moves : mapping
-        The steps, and how often each is taken beside the others.
-    begun_by : sequence
-        The steps that begin a definition, in turn.
-    ops : tuple of int
-        Least and most ops, casts, broadcasts and reshapes left out.
-    """
-
-    name: str
-    moves: Mapping[Move, float]
-    begun_by: Sequence[Move]
-    ops: tuple[int, int]
-
-
-FAMILIES = {
-    family.name: family
-    for family in (
-        Family("graph", MOVES, (), OPS),
-        Family("rare", {**MOVES, **{m: 2 * w for m, w in RARE.items()}}, tuple(RARE), (2, 20)),
-    )
-}
 
 
 def entry(

@@ -14,7 +14,8 @@ from bench.measure.kernel_times import KernelTimes
 from bench.processes.jobs import JobContext
 from bench.processes.workers import Limits
 from bench.random_graphs.__main__ import main, shown
-from bench.random_graphs.growing import BANDWIDTH, FAMILIES, RARE, TRAFFIC, entry
+from bench.random_graphs.families import FAMILIES, RARE
+from bench.random_graphs.growing import BANDWIDTH, TRAFFIC, entry
 from bench.random_graphs.job import LATE, Compiled, GraphJob, run
 from bench.random_graphs.moves_views import TABLE_ELEMENTS
 from bench.random_graphs.report import percentile, rendered

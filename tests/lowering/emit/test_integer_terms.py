@@ -185,9 +185,20 @@ def test_loops_of_more_than_31_bits_have_steps():
         fd.add_output(fd.ops.cumsum(x, 1))
 
     x = meta(1, LIMIT + 7, dtype=torch.bfloat16)
-    (source,) = kernels(recorded(define, x), [x])
+    (source,) = kernels(recorded(define, x), [x], options=RunOptions(two_steps=False))
     compiled = compile_kernel(source, "sm_90", (True,) * len(source.args))
     assert re.search(r"\bbra\b", compiled.asm["ptx"])
+
+
+def test_parts_of_a_scan_of_more_than_31_bits():
+    def define(fd, x):
+        fd.add_output(fd.ops.cumsum(x, 1))
+
+    x = meta(1, LIMIT + 7, dtype=torch.bfloat16)
+    found = kernels(recorded(define, x), [x])
+    assert len(found) == 3 and not any(map(faults, found))
+    for source in found:
+        compile_kernel(source, "sm_90", (True,) * len(source.args))
 
 
 def test_offsets_behind_a_guard_are_as_large_as_it_lets_them_be():

@@ -2,36 +2,23 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-
 import pytest
 import torch
 import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
+from tests.lowering.library_kernels.interpreted import run
+from tests.lowering.library_kernels.test_row_sums import TARGETS
 from tritonfuser.lowering.library_kernels import row_sorts
 from tritonfuser.lowering.library_kernels.found import library_kernel
 
-from .test_row_sums import TARGETS
-
 PROGRAM = """
 import torch
-from tritonfuser.lowering.interpreter.interpret import StandIn, ready
+from tests.lowering.library_kernels.interpreted import interpret
 from tritonfuser.lowering.library_kernels import row_sorts
 
-class Interpreted:
-    def __init__(self, kernel):
-        self.function = StandIn(kernel.fn)
-    def __getitem__(self, grid):
-        def call(*args, **options):
-            with ready(self.function):
-                self.function[grid](*args, **options)
-        return call
-
-row_sorts.sort_rows = Interpreted(row_sorts.sort_rows)
+interpret(row_sorts, "sort_rows")
 
 def drawn(shape, dtype):
     x = (torch.randn(shape) * 2).round().to(dtype)
@@ -41,6 +28,7 @@ def drawn(shape, dtype):
             x.view(-1)[place::11] = special
     return x
 
+exact = {"rtol": 0, "atol": 0, "equal_nan": True}
 torch.manual_seed(0)
 for dtype in (torch.float32, torch.bfloat16, torch.float16, torch.int32):
     for shape, dim in (((5, 7), 1), ((3, 64), -1), ((6, 5), 0), ((4,), 0), ((2, 9, 3), 1)):
@@ -52,16 +40,15 @@ for dtype in (torch.float32, torch.bfloat16, torch.float16, torch.int32):
             for k in (1, 2, x.shape[dim]):
                 values, places = row_sorts.topk(x, k, dim, descending)
                 expected, _ = torch.topk(x.double(), k, dim, descending, True)
-                torch.testing.assert_close(values.double(), expected, rtol=0, atol=0, equal_nan=True)
+                torch.testing.assert_close(values.double(), expected, **exact)
                 picked = torch.gather(x, dim, places)
-                torch.testing.assert_close(picked, values, rtol=0, atol=0, equal_nan=True)
+                torch.testing.assert_close(picked, values, **exact)
 """
 
 
 def test_order_is_torchs() -> None:
     """With equal elements, zeros of both signs, nans of both signs and infinities."""
-    environment = {**os.environ, "TRITON_INTERPRET": "1"}
-    subprocess.run([sys.executable, "-c", PROGRAM], env=environment, check=True)
+    run(PROGRAM)
 
 
 @pytest.mark.parametrize("target", TARGETS)

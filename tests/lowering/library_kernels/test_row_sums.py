@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from typing import Any
 
 import pytest
@@ -13,28 +10,19 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
+from tests.lowering.library_kernels.interpreted import run
 from tritonfuser import DataType, FusionDefinition
 from tritonfuser.lowering.library_kernels import row_sums
 from tritonfuser.lowering.library_kernels.found import library_kernel
 
 PROGRAM = """
-import itertools
-import sys
 import torch
-from tritonfuser.lowering.interpreter.interpret import StandIn, ready
+from tests.lowering.library_kernels.interpreted import interpret
 from tritonfuser.lowering.library_kernels import row_sums
 
-class Interpreted:
-    def __init__(self, kernel):
-        self.function = StandIn(kernel.fn)
-    def __getitem__(self, grid):
-        def call(*args, **options):
-            with ready(self.function):
-                self.function[grid](*args, **options)
-        return call
-
-for name in ("convert_keys", "fill", "find_begins", "sum_chunks", "sum_short", "sum_long"):
-    setattr(row_sums, name, Interpreted(getattr(row_sums, name)))
+interpret(
+    row_sums, "convert_keys", "fill", "find_begins", "sum_chunks", "sum_short", "sum_long"
+)
 
 def drawn(shape, dtype):
     if dtype.is_floating_point:
@@ -70,8 +58,7 @@ check(70000, 200, (1,), torch.int32, True, True)
 
 def test_sums_are_torchs() -> None:
     """Of few and many rows, of an index that most have, of indices that are out of range."""
-    environment = {**os.environ, "TRITON_INTERPRET": "1"}
-    subprocess.run([sys.executable, "-c", PROGRAM], env=environment, check=True)
+    run(PROGRAM)
 
 
 TARGETS = {
