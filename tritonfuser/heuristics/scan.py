@@ -54,7 +54,7 @@ def split(problem: Problem) -> int:
     Parts are added up before they are scanned, so that the operand is read twice: it pays where one
     step reaches less than half of the bandwidth.
     """
-    if problem.on_cpu or problem.moved_bytes < IDLE_BYTES or problem.reduction_depth > 1:
+    if problem.on_cpu or problem.moved_bytes < IDLE_BYTES:
         return 1
     beside = 1 if problem.inner else CACHE_LINE_BYTES // problem.narrowest
     if 2 * share_of_bandwidth(problem, ceil_div(problem.parallel, beside)) >= 1:

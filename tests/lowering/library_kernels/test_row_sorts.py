@@ -52,10 +52,20 @@ def test_order_is_torchs() -> None:
 
 
 @pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize(("kind", "length", "kept"), [("*fp32", 64, 8), ("*bf16", 128, 128)])
+@pytest.mark.parametrize(
+    ("kind", "length", "kept"),
+    [
+        ("*fp32", 64, 8),
+        ("*bf16", 128, 128),
+        ("*i32", 1, 1),
+        ("*fp16", row_sorts.LONGEST, row_sorts.LEAST_KEPT),
+    ],
+)
 def test_kernel_compiles(target: str, kind: str, length: int, kept: int) -> None:
     kernel = row_sorts.sort_rows
-    constants = {"ROWS": 4, "LENGTH": length, "KEPT": kept, "DESCENDING": True, "HAS_VALUES": True}
+    rows = max(row_sorts.ELEMENTS // length, 1)
+    constants = {"ROWS": rows, "LENGTH": length, "KEPT": kept}
+    constants |= {"DESCENDING": True, "HAS_VALUES": True}
     types = {"x": kind, "values": kind, "places": "*i64"}
     signature = {
         arg: "constexpr" if arg in constants else types.get(arg, "i32") for arg in kernel.arg_names

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -11,7 +12,8 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
 from tests.lowering.library_kernels.interpreted import run
-from tritonfuser import DataType, FusionDefinition
+from tritonfuser import DataType, FusionDefinition, options
+from tritonfuser.device import MAX_PROGRAMS_Y
 from tritonfuser.lowering.library_kernels import row_sums
 from tritonfuser.lowering.library_kernels.found import library_kernel
 
@@ -121,6 +123,34 @@ def test_torch_adds_up_what_the_kernels_do_not_take() -> None:
         assert row_sums.takes(acc, index, value) is (dtype is torch.float32)
         assert library_kernel("index_put_accumulate", [acc, index, value], {}) is None  # on a CPU
     assert library_kernel("neg", [acc], {}) is None
+
+
+def test_torch_adds_up_rows_of_more_columns_than_a_grid_has() -> None:
+    most = row_sums.COLUMNS * MAX_PROGRAMS_Y
+    index = torch.empty(3, dtype=torch.int64, device="meta")
+    for width, taken in ((most, True), (most + 1, False)):
+        acc, value = (torch.empty(n, width, device="meta") for n in (2, 3))
+        assert row_sums.takes(acc, index, value) is taken
+
+
+@pytest.fixture
+def on_gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
+    """All tensors say that they lie there."""
+    monkeypatch.setattr(torch.Tensor, "is_cuda", True)
+    yield monkeypatch
+    monkeypatch.undo()
+    options.refresh()
+
+
+def test_torch_adds_up_where_indices_are_checked(on_gpu: pytest.MonkeyPatch) -> None:
+    """Sorts have no indices."""
+    index = torch.zeros(3, dtype=torch.int64)
+    added = [torch.zeros(4, 2), index, torch.ones(3, 2)]
+    for check, is_found in (("", True), ("bounds", False)):
+        on_gpu.setenv("TRITONFUSER_CHECK", check)
+        options.refresh()
+        assert (library_kernel("index_put_accumulate", added, {}) is not None) is is_found
+        assert library_kernel("argsort", [torch.zeros(4, 2)], {"dim": 1}) is not None
 
 
 def test_zeros_are_no_tensor_in_memory() -> None:

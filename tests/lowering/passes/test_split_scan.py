@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 import torch
 
 from tritonfuser import DataType, FusionDefinition, ParamsError, Schedule
+from tritonfuser.frontend.inspect.oracle import Evaluation
 
 NEAR = {torch.bfloat16: 2e-2, torch.float32: 5e-3, torch.float64: 1e-9}
 
@@ -86,7 +90,31 @@ def test_a_part_is_added_up_where_it_is_scanned() -> None:
     assert len(cut.segments[0].outputs) == 2
 
 
-@pytest.mark.parametrize("parts", [1, 0, 400, [2]])
+DEEPER = {
+    "sum of it": lambda ops, x: [ops.sum(ops.cumsum(x, 0), [0])],
+    "scan of it": lambda ops, x: [ops.cummax(ops.cumsum(x, 0), 0)],
+    "it and its maximum": lambda ops, x: [(y := ops.cumsum(x, 0)), ops.max(y, [0])],
+    "of a mean": lambda ops, x: [
+        ops.cumsum(ops.sub(x, ops.broadcast(ops.sum(x, [0]), [True, False])), 0)
+    ],
+    "several": lambda ops, x: [ops.cumsum(x, 0), ops.cumprod(x, 0), ops.cumsum(x, 1)],
+}
+
+
+@pytest.mark.parametrize("record", DEEPER.values(), ids=list(DEEPER))
+def test_what_depends_on_a_scan_leaves_it_in_parts(record: Callable[..., list[Any]]) -> None:
+    x = 1 + torch.randn(80000, 3) / 80000
+    with FusionDefinition() as fd:
+        for out in record(fd.ops, fd.from_pytorch(x)):
+            fd.add_output(out)
+    given = fd.schedule([x], arch="sm_90")
+    assert given.rewrites.splits
+    doubles = Evaluation(fd.fusion.ir, [x], double=True).outputs
+    for found, expected in zip(fd.run([x], schedule=given), doubles, strict=True):
+        torch.testing.assert_close(found.double(), expected, rtol=1e-3, atol=1e-2)
+
+
+@pytest.mark.parametrize("parts", [1, 0, 151, 300, 400, [2]])
 def test_parts_that_no_row_has_are_refused(parts: object) -> None:
     x = torch.randn(1, 300)
     fd = scanned("cumsum", x, 1)
@@ -102,7 +130,7 @@ def test_a_schedule_of_open_sizes_has_parts() -> None:
     runs = [[torch.empty(3, n, device="meta")] for n in (300_007, 301_000, 290_001)]
     given = fd.schedule(runs[0], arch="sm_90", varying=runs[1:])
     assert len(given.rewrites.splits) == 1
-    for n in (300_999, 1003, 161):
+    for n in (300_999, 1003, 301):
         x = torch.randn(3, n)
         (found,) = fd.run([x], schedule=given)
         torch.testing.assert_close(found.double(), x.double().cumsum(1), rtol=1e-3, atol=1e-3)

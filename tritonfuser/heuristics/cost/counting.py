@@ -48,13 +48,13 @@ class Counting:
         self._full_loads = float(len(problem.full_loads))
         self._crosses = lies_both_ways(problem)
         self._accumulators = _accumulators(problem, work)
-        self._scans = _scans(problem, work)
+        self._scan_share = _scan_share(problem, work)
         self._of_problem = ProblemCounts(
             loads=float(sum(not s.is_store for s in problem.streams)),
             draws=float(work.draws),
             reductions=float(work.reductions),
             columns=float(columns),
-            scans=self._scans * work.reductions,
+            scans=self._scan_share * work.reductions,
             words=problem.loaded_words,
             is_flat=float(not problem.reduction_depth and not columns and not problem.scans),
             taken=work.registers,
@@ -66,7 +66,7 @@ class Counting:
             across=float(work.reductions) * across_share(problem),
             inner=problem.inner,
             lanes=problem.device.warp_size,
-            scans=self._scans,
+            scan_share=self._scan_share,
         )
         self._last: tuple[KernelParams, KernelTile] | None = None
 
@@ -181,7 +181,7 @@ class Counting:
         positions = m.maximum(tile.programs * tile.steps * size, 1)
         loops = problem.outer_loops
         turns: Number = loops * tile.steps if problem.outer_members else 1
-        turns = turns + self._scans * (tile.steps * tile.passes - turns)
+        turns = turns + self._scan_share * (tile.steps * tile.passes - turns)
         reducing = work.reducing * (tile.passes if problem.scans else loops)
         meets = 1.0 * (tile.loops * (tile.x > 1) * (tile.r > 1) * self._crosses)
         meets = m.maximum(meets, 1.0 * tile.over_rows * (self._of_problem.reductions > 0))
@@ -268,7 +268,7 @@ def _accumulators(problem: Problem, work: ElementWork) -> float:
     return max(carried, 1.0)
 
 
-def _scans(problem: Problem, work: ElementWork) -> float:
+def _scan_share(problem: Problem, work: ElementWork) -> float:
     """The share of a kernel's reductions that are scans, which are done in each step.
 
     A scan over a dim of one position may be none of the reductions that the work has.

@@ -48,7 +48,7 @@ class Spreading:
         Of these reductions, those of operands that memory runs along the results of.
     lanes : int
         Lanes of a warp.
-    scans : float
+    scan_share : float
         The share of these reductions that are scans.
     """
 
@@ -60,10 +60,10 @@ class Spreading:
         inner: bool,
         lanes: int,
         across: float = 0.0,
-        scans: float = 0.0,
+        scan_share: float = 0.0,
     ) -> None:
         self._reductions, self._columns, self._across = reductions, columns, across
-        self._inner, self._lanes, self._scans = inner, lanes, scans
+        self._inner, self._lanes, self._scan_share = inner, lanes, scan_share
 
     def over(
         self, tile: KernelTile, threads: int, neighbours: float, beside: float = 1.0
@@ -110,10 +110,10 @@ class Spreading:
         elif self._reductions:
             across = m.minimum(1.0 * threads, m.maximum(tile.x / wide, 1.0))
             lanes, results = threads / across, m.maximum(tile.x / across, 1.0)
-        if self._scans:
+        if self._scan_share:
             along = neighbours if self._inner else 1.0
             runs = m.maximum(tile.x * tile.r / threads / along, 1.0)
-            results = results + self._scans * m.maximum(runs - results, 0.0)
+            results = results + self._scan_share * m.maximum(runs - results, 0.0)
         return Spread(lanes, results, row_lanes, values)
 
     def _clocks(self, columns: int, wide: float, threads: int) -> float:

@@ -134,14 +134,14 @@ def _parts_of_product(node: Node, split: ReductionSplit, path: str) -> SplitPart
 
 
 def _parts_of_scan(node: Node, split: ReductionSplit, path: str) -> SplitParts:
-    """A number of parts of a row, none of them of padding alone."""
+    """A number of parts of a row, of two elements or more."""
     _refuse_fields(split, path, "interleave", "padded", "remainder")
     call, wanted = as_call(node), split.parts
     extent = call.value("arg").tensor.sizes[int_attr(call, "dim")]
-    if not isinstance(wanted, int) or wanted < 2 or not assume_at_most(wanted, extent):
+    if not isinstance(wanted, int) or wanted < 2 or not assume_at_most(2 * wanted, extent):
         raise ParamsError(
-            f"{path}.parts: expected a number of parts of a row of {extent} elements, 2 or more, "
-            f"got {_shown(wanted)}"
+            f"{path}.parts: expected 2 parts or more of a row of {extent} elements, of 2 elements "
+            f"or more each, got {_shown(wanted)}"
         )
     return wanted
 

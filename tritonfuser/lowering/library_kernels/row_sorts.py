@@ -14,6 +14,9 @@ torch's sort of longer rows is a radix sort."""
 ELEMENTS = 1024
 """Of a tile, which has some rows."""
 
+LEAST_KEPT = 2
+"""Elements of a row that ``tl.topk`` keeps at least: of one row one element would be no tile."""
+
 WARPS = 4
 """Of a program."""
 
@@ -81,7 +84,7 @@ def _first(
         *flat.stride(),
         ROWS=rows,
         LENGTH=width,
-        KEPT=triton.next_power_of_2(kept),
+        KEPT=min(max(triton.next_power_of_2(kept), LEAST_KEPT), width),
         DESCENDING=descending,
         HAS_VALUES=values is not None,
         num_warps=WARPS,

@@ -14,6 +14,7 @@ import torch
 import triton
 import triton.language as tl
 
+from ...device import MAX_PROGRAMS_Y
 from .row_sum_kernels import (
     CHUNK,
     convert_keys,
@@ -56,7 +57,9 @@ _WIDE = {
 
 def takes(acc: torch.Tensor, index: torch.Tensor, value: torch.Tensor) -> bool:
     """Whether the kernels add up such tensors, and there is something to add."""
-    return acc.dtype in _WIDE and value.numel() > 0 and acc.numel() > 0
+    if acc.dtype not in _WIDE or not value.numel() or not acc.numel():
+        return False
+    return acc[0].numel() <= COLUMNS * MAX_PROGRAMS_Y
 
 
 def add_rows(acc: torch.Tensor, index: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
