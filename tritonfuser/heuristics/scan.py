@@ -11,7 +11,7 @@ from .integers import ceil_div, next_power_of_2, warps_for
 from .interpreter_tiles import interpreter_tile
 from .params import HeuristicParams, ScanParams
 from .problem import Problem
-from .programs import IDLE_BYTES, share_of_bandwidth
+from .programs import leaves_idle
 from .requirements import HAS_SCAN, NO_OUTER_REDUCTION, first_reason
 
 MAX_BLOCK_R = 2048
@@ -51,13 +51,11 @@ MOST_PARTS = 1 << 14
 def split(problem: Problem) -> int:
     """In how many parts to scan rows, so that programs fill the device.
 
-    Parts are added up before they are scanned, so that the operand is read twice: it pays where one
-    step reaches less than half of the bandwidth.
+    The scanned parts are stored, and read again to add what is before each, so that twice as many
+    bytes are moved: it pays where one step reaches less than half of the bandwidth.
     """
-    if problem.on_cpu or problem.moved_bytes < IDLE_BYTES:
-        return 1
     beside = 1 if problem.inner else CACHE_LINE_BYTES // problem.narrowest
-    if 2 * share_of_bandwidth(problem, ceil_div(problem.parallel, beside)) >= 1:
+    if not leaves_idle(problem, 2 * ceil_div(problem.parallel, beside)):
         return 1
     parts = ceil_div(problem.reduced, PART if problem.inner else PART_OF_COLUMN)
     return _dividing(problem.reduced, max(min(parts, MOST_PARTS), 1))

@@ -1,8 +1,7 @@
 """A scan in three steps: of long rows that few programs would have.
 
-``cumsum(x)`` -> ``cumsum(parts of x) + what all parts before add up to``. The parts are added up,
-which reads the operand once more than a scan in one step, and their sums are scanned, which is
-small.
+``cumsum(x)`` -> ``cumsum(parts of x) + what all parts before add up to``. One kernel scans the
+parts and adds them up, one scans their sums, which is small, and one joins both.
 """
 
 from __future__ import annotations
