@@ -49,7 +49,7 @@ class Scheduler:
     propose : callable
         The params of the kernel.
     split : callable
-        In how many parts the reductions should be done. 1 for one step.
+        In how many parts the reductions or scans should be done. 1 for one step.
     interleave : callable
         What the number of parts should be a multiple of, where parts take rows in turn. 0 where
         each part has neighbouring rows.

@@ -245,12 +245,18 @@ class Scan:
         As those of ``Reduction``.
     along : str
         Triton expression that scans a tile along an axis: ``"tl.cumsum({x}, {axis})"``.
+    reduces : str
+        The op that gives the last element alone.
+    joins : str
+        The op that combines the results of neighbouring parts.
     """
 
     identity: str
     combine: str
     along: str
     across: str
+    reduces: str
+    joins: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,4 @@
-"""Library ops in a plan: a function of a node's operands that lets torch, or a kernel of a library
-op, compute its results."""
+"""Library ops in a plan: functions of a node's operands, which torch or a kernel here computes."""
 
 from __future__ import annotations
 

@@ -248,12 +248,8 @@ def philox_normal(seed, offset, index):
 def _normals(seed, offset, subsequence):
     """The four normal numbers of a counter."""
     w0, w1, w2, w3 = philox_words(seed, offset, unsigned(subsequence))
-    r0, v0, r1, v1 = (
-        _radius(unit_float(w0)),
-        unit_float(w1),
-        _radius(unit_float(w2)),
-        unit_float(w3),
-    )
+    r0, r1 = _radius(unit_float(w0)), _radius(unit_float(w2))
+    v0, v1 = unit_float(w1), unit_float(w3)
     return r0 * _wave(v0, 0), r0 * _wave(v0, 1), r1 * _wave(v1, 0), r1 * _wave(v1, 1)
 
 

@@ -32,7 +32,7 @@ def _infer(call: Call) -> tuple[TensorType, ...]:
     return (TensorType(dims, arg.dtype),)
 
 
-def _record(builder: Any, call: Call, *, joined: str, ordered: bool) -> Any:
+def _record(builder: Any, call: Call, *, ordered: bool) -> Any:
     """Record a scan in the operand's dtype; ``init`` joins each partial result."""
     arg, init = call.value("arg"), call.arg("init")
     if not arg.tensor.rank:
@@ -43,7 +43,9 @@ def _record(builder: Any, call: Call, *, joined: str, ordered: bool) -> Any:
         raise fail(call.op.name, "numbers that have an order", dtype)
     out = builder.append(with_attrs(with_operands(call, init=None), dim=dim))
     if init is not None:
-        out = builder.call(joined, out, init)
+        form = call.op.form
+        assert isinstance(form, Scan)
+        out = builder.call(form.joins, out, init)
     return out if out.dtype is dtype else builder.call("cast", out, dtype)
 
 
@@ -71,13 +73,12 @@ def _scan(
     name: str,
     doc: str,
     form: Scan,
-    joined: str,
     oracle: tuple[Callable[..., Any], Callable[..., Any]],
     ordered: bool = False,
     complex: pairs.Rule | None = None,
 ) -> Op:
     reference = partial(_running, scan=oracle[0], join=oracle[1])
-    record = partial(_record, joined=joined, ordered=ordered)
+    record = partial(_record, ordered=ordered)
     return Op(name, _PARAMS, doc, "scan", form, _infer, reference, record, complex=complex)
 
 
@@ -85,16 +86,16 @@ ROWS: tuple[Op, ...] = (
     _scan(
         "cumsum",
         "Cumulative sum along a dim, in the operand's dtype.",
-        Scan("zero", "{a} + {b}", "scan_sum({x}, {axis})", "tl.sum({x}, {axis})"),
-        "add",
+        Scan("zero", "{a} + {b}", "scan_sum({x}, {axis})", "tl.sum({x}, {axis})", "sum", "add"),
         (_kept(torch.cumsum), torch.add),
         complex=pairs.each("cumsum"),
     ),
     _scan(
         "cumprod",
         "Cumulative product along a dim, in the operand's dtype.",
-        Scan("one", "{a} * {b}", "scan_prod({x}, {axis})", "reduce_prod({x}, {axis})"),
-        "mul",
+        Scan(
+            "one", "{a} * {b}", "scan_prod({x}, {axis})", "reduce_prod({x}, {axis})", "prod", "mul"
+        ),
         (_kept(torch.cumprod), torch.mul),
         complex=pairs.cumprod,
     ),
@@ -106,8 +107,9 @@ ROWS: tuple[Op, ...] = (
             "tl.minimum({a}, {b}, propagate_nan=tl.PropagateNan.ALL)",
             "scan_min({x}, {axis})",
             "reduce_min({x}, {axis})",
+            "min",
+            "minimum",
         ),
-        "minimum",
         (_values(torch.cummin), torch.minimum),
         ordered=True,
     ),
@@ -119,8 +121,9 @@ ROWS: tuple[Op, ...] = (
             "tl.maximum({a}, {b}, propagate_nan=tl.PropagateNan.ALL)",
             "scan_max({x}, {axis})",
             "reduce_max({x}, {axis})",
+            "max",
+            "maximum",
         ),
-        "maximum",
         (_values(torch.cummax), torch.maximum),
         ordered=True,
     ),

@@ -14,30 +14,23 @@ from ....ops.table import Scan
 from ..constant_folding import neutral
 from .combine_partials import define_result
 
-_STEPS = {
-    "cumsum": ("sum", "add"),
-    "cumprod": ("prod", "mul"),
-    "cummin": ("min", "minimum"),
-    "cummax": ("max", "maximum"),
-}
-"""What a scan does with a part as a whole, and how it joins that to what follows."""
-
 
 def split_scan(node: Node, parts: int, builder: GraphBuilder) -> None:
     """Record a scan over so many parts; the row is padded where they do not divide it."""
     call = as_call(node)
     operand, dim = call.value("arg"), int_attr(call, "dim")
-    reduce, join = _STEPS[node.op]
+    form = call.op.form
+    assert isinstance(form, Scan)
     wide = compute_dtype(operand.dtype)
     source = operand if wide is operand.dtype else builder.call("cast", operand, wide)
     sizes = list(operand.tensor.sizes)
     length = -(-sizes[dim] // parts)
     source = _padded(source, node, dim, (0, parts * length - sizes[dim]), builder)
     apart = builder.call("reshape", source, [*sizes[:dim], parts, length, *sizes[dim + 1 :]])
-    before = _before(node, builder.call(reduce, apart, [dim + 1]), dim, builder)
+    before = _before(node, builder.call(form.reduces, apart, [dim + 1]), dim, builder)
     place = [d == dim + 1 for d in range(len(sizes) + 1)]
     before = builder.call("broadcast", before, place)
-    found = builder.call(join, before, builder.call(node.op, apart, dim + 1))
+    found = builder.call(form.joins, before, builder.call(node.op, apart, dim + 1))
     found = builder.call("reshape", found, source.tensor.sizes)
     found = builder.call("slice", found, [0] * len(sizes), sizes)
     define_result(node, found, builder)
