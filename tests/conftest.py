@@ -11,6 +11,7 @@ import hypothesis
 import pytest
 import torch
 
+from tests.covering import mark_slow
 from tritonfuser.cache import dry_run, variants
 from tritonfuser.symbolic.sizes import UndecidedSizeError
 
@@ -33,7 +34,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    text = "covering(apart, times): slow but for cases that have each value; tests/covering.py"
+    config.addinivalue_line("markers", text)
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    mark_slow(items)
     if torch.cuda.is_available():
         return
     skip = pytest.mark.skip(reason="needs a CUDA device")

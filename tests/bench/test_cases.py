@@ -47,6 +47,7 @@ def error(case, size, dtype, device):
     return max_error(actual, as_ours(expected, actual))
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("dtype", TOLERANCE, ids=str)
 @by_name
 def test_values_on_the_cpu(case, dtype):

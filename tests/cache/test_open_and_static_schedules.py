@@ -173,6 +173,7 @@ def by_rules(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pipeline, "refined", lambda fusion, device, make: make(HEURISTIC))
 
 
+@pytest.mark.covering
 @pytest.mark.usefixtures("by_rules")
 @pytest.mark.parametrize("vary", ["rows", "columns", "both"])
 @pytest.mark.parametrize("name", PROBLEMS)

@@ -61,6 +61,7 @@ def compiled(entry, arch):
     return fd.compile_for(arch, make_inputs(entry, fd.fusion.ir, "meta"))
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90", "sm_100", "gfx942"])
 @by_name
 def test_compiles(entry, arch):

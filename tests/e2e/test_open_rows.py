@@ -51,6 +51,7 @@ def tensors(kind: str, rows: int, columns: int, dtype: torch.dtype) -> list[torc
     return [framed(x.to(dtype)) for x in given]
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
 @pytest.mark.parametrize("lengths", LENGTHS)
 @pytest.mark.parametrize("kind", BODIES)
@@ -93,6 +94,7 @@ def test_a_length_that_tiles_hold_exactly_is_not_the_only_one() -> None:
     assert kernel.sizes and "t_mask = t < size0" in kernel.text
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize(
     "changes",
     [

@@ -50,8 +50,8 @@ def check_all(kind: str, numbers: Sequence[int]) -> None:
 
 @pytest.mark.parametrize("kind", DYNAMIC)
 def test_graphs(kind: str) -> None:
-    """Always the same few."""
-    check_all(kind, range(8))
+    """Always the same few, of those of the slow test."""
+    check_all(kind, range(4))
 
 
 def test_a_product_with_tensors_of_which_either_may_be_larger() -> None:
@@ -230,6 +230,7 @@ CHOSEN: dict[str, tuple[Callable[[Any], None], list[list[tuple[int, ...]]]]] = {
 }
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("device", DEVICES, ids=lambda device: device.arch)
 @pytest.mark.parametrize("name", CHOSEN)
 def test_chosen(name: str, device: DeviceProperties) -> None:

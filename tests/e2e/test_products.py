@@ -187,6 +187,7 @@ def test_an_empty_product_is_left_to_torch() -> None:
     check(fd, [x, w], torch.zeros(4, 6).bfloat16())
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("parts", [1, 2])
 @pytest.mark.parametrize("programs", [0, 3])
 @pytest.mark.parametrize("descriptors", [False, True])

@@ -106,6 +106,7 @@ def check(fd: FusionDefinition, given: Sequence[Any], device: DeviceProperties) 
     return told
 
 
+@pytest.mark.covering
 @DEVICES
 @pytest.mark.parametrize("name", CHOSEN)
 def test_chosen(name: str, device: DeviceProperties) -> None:
@@ -115,6 +116,7 @@ def test_chosen(name: str, device: DeviceProperties) -> None:
     assert told[-1][2], "there are symbols"
 
 
+@pytest.mark.covering
 @DEVICES
 @pytest.mark.parametrize("name", CHOSEN)
 def test_under_given_params(name: str, device: DeviceProperties) -> None:
@@ -134,6 +136,7 @@ def test_under_given_params(name: str, device: DeviceProperties) -> None:
     assert texts[0] == texts[1]
 
 
+@pytest.mark.covering
 @DEVICES
 @pytest.mark.parametrize("kind", DYNAMIC)
 def test_graphs(kind: str, device: DeviceProperties) -> None:

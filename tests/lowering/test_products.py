@@ -210,6 +210,7 @@ def much_behind(fd: Any, x: Any, w: Any, *rest: Any) -> Any:
     return y, kept, fd.ops.cast(y, BF16), fd.ops.cast(y, DataType.Double)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
 @pytest.mark.parametrize("count", [1, 2, 3])
 def test_what_is_behind_a_product_leaves_room_in_shared_memory(count: int, arch: str) -> None:

@@ -12,6 +12,7 @@ BYTES = (1.5e5, 1e6)
 """Of inputs and outputs: rows of all lengths, shared by programs or not."""
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("bytes", BYTES)
 @pytest.mark.parametrize("number", range(24))
 def test_is_written(number: int, bytes: float) -> None:

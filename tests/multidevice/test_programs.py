@@ -63,6 +63,7 @@ ENTRIES = [
 ]
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("last", [False, True], ids=["outer", "inner"])
 @pytest.mark.parametrize("entry", ENTRIES)
 def test_recorded_definitions(entry, last, monkeypatch):

@@ -56,6 +56,7 @@ WITH_A_NUMBER = {
 }
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("number", NO_NORMAL_FLOATS)
 @pytest.mark.parametrize("op", WITH_A_NUMBER)
 def test_numbers_that_are_no_normal_floats(op, number):

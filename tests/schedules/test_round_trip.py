@@ -90,6 +90,7 @@ def seeds(numbers: range) -> pytest.MarkDecorator:
     return pytest.mark.parametrize(("kind", "seed"), [(k, n) for k in KINDS for n in numbers])
 
 
+@pytest.mark.covering(apart=True)
 @seeds(range(4))
 def test_of_random_graphs(kind, seed):
     check_random(kind, seed)

@@ -39,6 +39,7 @@ def test_the_sum_is_in_the_kernel_of_its_rows():
     assert len(shared["computes"]) == 3
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("parts", [2, 3])
 @pytest.mark.parametrize("others", [2, 3, 4])
 def test_it_is_right_whatever_the_parts_of_both(parts, others):

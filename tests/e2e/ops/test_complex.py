@@ -89,6 +89,7 @@ def test_rows_with_a_rule() -> None:
     assert {op.name for op in ROWS} == set(wanted.split())
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("dtype", [SINGLE, DOUBLE], ids=str)
 @pytest.mark.parametrize("name", COUNTS[1])
 def test_one_operand(name: str, dtype: torch.dtype, device: str) -> None:
@@ -126,6 +127,7 @@ def test_two_operands(name: str, device: str) -> None:
             assert_near(found, wanted)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("number", [2.5 - 0.5j, 1j, 2.0, 3, -1, 0.5, 0, True])
 @pytest.mark.parametrize("name", ["add", "sub", "mul", "div", "pow", "eq"])
 def test_numbers(name: str, number: complex, device: str) -> None:

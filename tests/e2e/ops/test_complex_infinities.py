@@ -52,6 +52,7 @@ def _agree(name: str, ours: float, theirs: float) -> bool:
     ).item()
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("dtype", [SINGLE, DOUBLE], ids=str)
 @pytest.mark.parametrize("name", [n for n in COUNTS[1] if n not in ("cast", "complex")])
 def test_one_operand(name: str, dtype: torch.dtype) -> None:

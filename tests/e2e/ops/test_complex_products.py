@@ -25,6 +25,7 @@ SHAPES = [
 ]
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("dtype", [SINGLE, DOUBLE], ids=str)
 @pytest.mark.parametrize(("left", "right"), SHAPES)
 def test_matrix_products(

@@ -130,6 +130,7 @@ _CUDA_STEPS = {"erfcinv": 1e3, "hypot": 1, "lerp": 4, "addcmul": 4}
 """By how many steps the oracle's formula (erfcinv) or the order of its products is another."""
 
 
+@pytest.mark.covering(apart=True)
 @pytest.mark.parametrize(
     ("name", "dtype"), [c for c in CASES if c[1] in FLOATS[:3]], ids=lambda x: getattr(x, "name", x)
 )
@@ -185,6 +186,7 @@ def complex_calls(op: Op, dtype: DataType, device: str) -> list[Call]:
     ]
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("dtype", COMPLEX, ids=lambda d: d.name)
 @pytest.mark.parametrize("name", [op.name for op in complex_rows()])
 def test_complex(name: str, dtype: DataType, device: str) -> None:

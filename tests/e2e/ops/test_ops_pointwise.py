@@ -28,6 +28,7 @@ CASES = [
 ON_GPU = (D.Float, D.BFloat16, D.Int32)
 
 
+@pytest.mark.covering(apart=True, times=3)
 @pytest.mark.parametrize(("name", "dtype", "device"), on_devices(CASES, ON_GPU))
 def test_row(name: str, dtype: DataType, device: str) -> None:
     op = registry.get(name)

@@ -54,11 +54,13 @@ def check(name: str, calls: list[Call], device: str) -> None:
             many.assert_close(found, wanted, recorded, times=4, signs=False)
 
 
+@pytest.mark.covering(apart=True, times=2)
 @pytest.mark.parametrize(("name", "dtype", "device"), on_devices(REDUCED, ON_GPU))
 def test_reduction(name: str, dtype: DataType, device: str) -> None:
     check(name, reduction_calls(registry.get(name), dtype, device), device)
 
 
+@pytest.mark.covering(apart=True)
 @pytest.mark.parametrize(("name", "dtype", "device"), on_devices(SCANNED, (D.Half, D.Int)))
 def test_scan(name: str, dtype: DataType, device: str) -> None:
     check(name, scan_calls(registry.get(name), dtype, device), device)

@@ -59,6 +59,7 @@ def _relu(calls: list[Call]) -> list[Call]:
     return [Call(c.what, tuple(of(a) for a in c.args), c.kwargs) for c in calls]
 
 
+@pytest.mark.covering(apart=True, times=2)
 @pytest.mark.parametrize(
     ("name", "dtype", "device"), on_devices(product(VIEWS, ALL_DTYPES), (D.Half, D.Bool))
 )

@@ -142,6 +142,7 @@ def test_the_largest_half_of_a_range(device: str) -> None:
         assert found.max().item() == 3.697265625 and found.min().item() == -1.5
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("given", [False, True], ids=["constants", "scalars"])
 @pytest.mark.parametrize("dtype", KINDS, ids=lambda x: x.name)
 def test_numbers_lie_in_the_rounded_range(dtype: DataType, given: bool, device: str) -> None:

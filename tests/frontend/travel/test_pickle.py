@@ -69,6 +69,7 @@ def fresh_caches(monkeypatch):
     nvfuser.FusionCache.reset()
 
 
+@pytest.mark.covering
 @by_way
 @pytest.mark.parametrize("name", CLASSES)
 @pytest.mark.parametrize("warm", [False, True], ids=["cold", "warm"])

@@ -63,6 +63,7 @@ def compiled(body: Op, kind: torch.dtype, folder: Path) -> float:
     return instructions(disassembled(report.asm["cubin"], folder)).total() / EACH
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("kind", HALVES, ids=str)
 @pytest.mark.parametrize("name", PACKED)
 def test_the_compiler_makes_one_instruction_of_two(name: str, kind: torch.dtype, tmp_path: Path):
@@ -72,6 +73,7 @@ def test_the_compiler_makes_one_instruction_of_two(name: str, kind: torch.dtype,
     assert more == pytest.approx(3 * 0.5, abs=0.3)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("kind", HALVES, ids=str)
 @pytest.mark.parametrize("name", WHOLE)
 def test_what_needs_float32_is_computed_in_it(name: str, kind: torch.dtype, tmp_path: Path):

@@ -48,6 +48,7 @@ def removed(path):
     path.unlink()
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("files", ["__grp__*.json", "[!_]*.json", "*.json", "*.cubin", "*.ptx"])
 @pytest.mark.parametrize("damage", [emptied, half, no_number, removed])
 def test_a_damaged_entry(folder, damage, files):

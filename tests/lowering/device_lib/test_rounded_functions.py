@@ -62,6 +62,7 @@ def test_loops_have_no_branches_inside_and_are_unrolled(
     assert loads >= 4
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("call", [*CALLS, "div_rounded(a, b)"])
 @pytest.mark.parametrize("how", ["arrays", "plain"])
 def test_interpreted(call: str, how: str, monkeypatch: pytest.MonkeyPatch) -> None:

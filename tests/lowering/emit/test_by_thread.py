@@ -55,6 +55,7 @@ def report_of(body: Any, columns: int, dtype: torch.dtype, out: DataType, **fiel
     return report
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("dtype", [BFLOAT16, FLOAT])
 @pytest.mark.parametrize("out", [DataType.BFloat16, DataType.Float])
 @pytest.mark.parametrize("body", [norm, softmax, squares])

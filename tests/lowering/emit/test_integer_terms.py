@@ -119,6 +119,7 @@ ROWS = ((3, LIMIT - 2), (2**16, 2**15), (2**16 + 1, 2**15 - 3), (LIMIT // 3, 3),
 LENGTHS = (LIMIT - 5, LIMIT - 1, LIMIT - 1024, LIMIT - 4096, LIMIT // 2, LIMIT, LIMIT + 7)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("length", LENGTHS)
 @pytest.mark.parametrize("define", [exponential, total, softmax, running, padded, joined])
 def test_of_one_dim(define, length):
@@ -352,6 +353,7 @@ def check_random(kind: str, seed: int) -> None:
             assert not faults(source), f"{size} -> {target // most}\n{source.text}"
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("kind", ["dynamic views", "dynamic reductions", "products"])
 def test_of_random_definitions(kind, seed):

@@ -56,6 +56,7 @@ TILES = [
 ]
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("shape", [(16, 32), (5, 37), (1, 24), (24, 1), (1, 1)])
 @pytest.mark.parametrize("tile", TILES, ids=lambda t: f"{t['block_x']}x{t['block_r']}")
 @pytest.mark.parametrize("kind", KINDS)
@@ -67,6 +68,7 @@ def test_any_tile(kind, tile, shape):
         assert schedulers(found) == [scheduler]
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("tile", [(1, 1), (8, 16), (32, 8)])
 @pytest.mark.parametrize("shape", [(32, 16), (33, 17)])
 def test_transposes(shape, tile, monkeypatch):
@@ -89,6 +91,7 @@ def test_transposes_of_a_middle_dim(monkeypatch):
     assert schedulers(found) == ["transpose"]
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("block_m", [1, 2, 4, 32])
 @pytest.mark.parametrize("rows", [64, 72])
 def test_rows_walked_with_sums_over_them(rows, block_m):

@@ -34,6 +34,7 @@ def backward(like, **changes):
     return checked(body, inputs_of(shapes), **changes)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("block_m", [1, 2, 4])
 @pytest.mark.parametrize("like", [(5, 37, 24), (61, 5, 40), (2, 71, 33)], ids=str)
 def test_numbers(like, block_m):

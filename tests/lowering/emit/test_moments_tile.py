@@ -25,6 +25,7 @@ def walked(x, **changes):
     return plan([x]), plan.kernels[0].text
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("shift", [0.0, 1e4, -1e5])
 @pytest.mark.parametrize(
     ("columns", "block", "tails", "lanes"),

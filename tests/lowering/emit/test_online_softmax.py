@@ -24,6 +24,7 @@ def of_columns(x, block_x, block_r, warps):
     return actual
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize(("block_x", "block_r"), [(4, 256), (8, 128), (16, 64), (32, 512)])
 @pytest.mark.parametrize("warps", [1, 2, 8])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])

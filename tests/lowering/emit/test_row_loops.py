@@ -32,6 +32,7 @@ def one_sum(fd, x):
 WALKED = {"persistent": False, "block_x": 2, "block_r": 32, "align": 1, "tails": ()}
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("hints", [False, True])
 @pytest.mark.parametrize("row", [640, 641, 63])
 @pytest.mark.parametrize("body", [softmax, two_results_again])

@@ -47,6 +47,7 @@ def test_runs_along_a_side_are_loaded_and_stored():
     assert text.count("tl.store(") == 3 and text.count("tl.interleave(") == 1
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("first", ["x", "y"])
 @pytest.mark.parametrize(
     ("sizes", "form"), [((1, 130, 70), "row"), ((2, 64, 320), "row"), ((3, 301, 69), "column")]

@@ -30,6 +30,7 @@ def text_of(like, block_x, stages=1):
     return text
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("like", [(3, 40, 64), (2, 33, 48), (5, 70, 16)])
 @pytest.mark.parametrize(("block_x", "stages"), [(2, 1), (16, 1), (16, 3)])
 def test_a_tile_inside_one_position_of_the_batch(like, block_x, stages):

@@ -70,6 +70,7 @@ def loads(found: Lowered) -> int:
     return sum(text.count("tl.load(") for text in texts(found))
 
 
+@pytest.mark.covering
 @of_each
 @pytest.mark.parametrize("width", [WIDTH, 31, 40])
 def test_rows_are_loaded_once_for_all_parts(body: Callable[..., Any], width: int) -> None:
@@ -103,6 +104,7 @@ def test_empty_dims_and_dims_of_one(body: Callable[..., Any], sizes: tuple[int, 
     check(body, noise(*sizes))
 
 
+@pytest.mark.covering
 @of_each
 @pytest.mark.parametrize("device", [H200, small(4)], ids=["all", "few"])
 def test_one_kernel_for_many_sizes(body: Callable[..., Any], device: Any) -> None:

@@ -43,6 +43,7 @@ SHAPES = [
 ]
 
 
+@pytest.mark.covering
 @DEVICES
 @pytest.mark.parametrize("shape", SHAPES)
 def test_images_are_read_once(shape, facts):
@@ -132,6 +133,7 @@ def with_statistics(shape):
     return body
 
 
+@pytest.mark.covering
 @DEVICES
 @pytest.mark.parametrize("shape", [(8, 4, 2, 8, 16), (8, 4, 3, 5, 7), (4, 2, 3, 57, 57)])
 def test_statistics_too(shape, facts):

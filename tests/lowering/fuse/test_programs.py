@@ -158,6 +158,7 @@ def test_rows_of_each_batch_are_shared_out(batch, parts):
     assert [split.parts for split in found.segmented.rewrites.splits] == [parts] * 2
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("shape", [(3, 40, 48), (2, 64, 33), (5, 37, 24), (2, 97, 31)])
 @pytest.mark.parametrize("name", BODIES)
 def test_values(name, shape):
@@ -179,6 +180,7 @@ def test_the_last_share_may_be_shorter(rows):
     assert count >= H200.sm_count
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("columns", [24, 1100])
 @pytest.mark.parametrize("rows", [59, 67, 71, 127])
 def test_values_of_uneven_shares(rows, columns):

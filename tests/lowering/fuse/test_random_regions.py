@@ -138,9 +138,19 @@ def check(seed: int) -> int:
     return stores
 
 
-@settings(max_examples=25, deadline=None)
-@given(st.integers(0, 1 << 30))
+SEEDS = given(st.integers(0, 1 << 30))
+
+
+@settings(max_examples=8, deadline=None)
+@SEEDS
 def test_boxes_have_the_bits_of_the_whole(seed: int) -> None:
+    check(seed)
+
+
+@pytest.mark.slow
+@settings(max_examples=25, deadline=None)
+@SEEDS
+def test_more_boxes_have_the_bits_of_the_whole(seed: int) -> None:
     check(seed)
 
 

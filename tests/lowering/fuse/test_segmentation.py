@@ -276,6 +276,7 @@ PATTERNS = {
 }
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("facts", BOTH, ids=lambda f: f.arch)
 @pytest.mark.parametrize("name", PATTERNS)
 def test_kernels_of_a_pattern(name, facts):
@@ -398,6 +399,7 @@ def test_a_long_row_is_normalized_by_several_kernels():
     assert schedulers(lowered(softmax, inputs, small(1))) == ["inner_persistent"]
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("rows", [64, 96, 200])
 @pytest.mark.parametrize("multiprocessors", [1, 4, 132])
 def test_norm_backward_shares_rows_out(rows, multiprocessors):

@@ -45,6 +45,7 @@ USED = {
 LOWEST = torch.tensor([-math.inf])
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("counts", [(0,), (4,), (7, 9, 0, 11, 5, 4, 0)], ids=str)
 @pytest.mark.parametrize("use", USED)
 @pytest.mark.parametrize("take", TAKEN)

@@ -29,6 +29,7 @@ def positions(fd: Any, start: int = 0, step: int = 1, dtype: Any = DataType.Int)
     return fd.ops.broadcast(row, [True, False])
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("op", COMPARED)
 @pytest.mark.parametrize("swapped", [False, True])
 @pytest.mark.parametrize(

@@ -45,6 +45,7 @@ def has_remainder(found) -> bool:
     return bool(splits(found)) and all(split.remainder for split in splits(found))
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("shape", [(2053,), (2053, 3), (509, 5, 2)])
 @pytest.mark.parametrize("name", ALL)
 def test_numbers_of_a_prime_extent(name, shape):
@@ -161,6 +162,7 @@ MOMENTS = {
 }
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("shape", [(2053,), (2053, 3), (509, 5, 2)])
 @pytest.mark.parametrize("name", MOMENTS)
 def test_moments_of_a_prime_extent(name, shape):

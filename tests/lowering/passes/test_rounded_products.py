@@ -83,6 +83,7 @@ def absent(kind: torch.dtype) -> list[torch.Tensor]:
     return [torch.empty(SHAPE, dtype=kind, device="meta") for _ in range(3)]
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("arch", ["sm_90", "gfx942"])
 @pytest.mark.parametrize("kind", HALVES)
 @pytest.mark.parametrize("name", SUMS)
@@ -102,6 +103,7 @@ def test_others_are_plain_products(name: str) -> None:
         assert not CONTRACTED.search(report.asm["ptx"])
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("kind", HALVES)
 @pytest.mark.parametrize("name", SUMS)
 def test_values(name: str, kind: torch.dtype) -> None:

@@ -110,6 +110,7 @@ SUMS = {
 }
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("shape", [(4096,), (64, 96), (5, 7, 128), (2053,), (2 * 1009,), (67, 71)])
 @pytest.mark.parametrize("name", SUMS)
 def test_full_reductions(name, shape):

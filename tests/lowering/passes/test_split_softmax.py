@@ -35,6 +35,7 @@ def run(x, body=of_columns):
         return planned(found, [x], FEW).run([x]), schedulers(found)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32, torch.float64])
 @pytest.mark.parametrize("columns", [37, 38, 101])
 def test_as_torch_has_it(columns, dtype):

@@ -294,6 +294,7 @@ def test_masks_are_those_of_the_numbers(op: str, turned: bool) -> None:
     assert torch.equal(fd.run([x])[0], torch.from_numpy(expected).float())
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("dtype", [D.BFloat16, D.Half])
 @pytest.mark.parametrize("op", COMPARED)
 @pytest.mark.parametrize("widened", [False, True])

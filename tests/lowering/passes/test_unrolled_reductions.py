@@ -26,6 +26,7 @@ def is_unrolled(body: Any, *inputs: torch.Tensor) -> bool:
     return not any(n.op in REDUCTIONS for s in found.segmented.segments for n in s.nodes)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64, torch.int32])
 @pytest.mark.parametrize("name", REDUCTIONS)
 @pytest.mark.parametrize(

@@ -70,6 +70,7 @@ def test_dims_of_one_element_lie_anywhere() -> None:
     assert name in ("tv0.permute(0, 2, 3, 4, 1)", "tv0.permute(1, 2, 3, 4, 0)")
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("dims", ["0, 2, 1", "1, 2, 0", "2, 0, 1", "2, 1, 0"])
 @pytest.mark.parametrize("shape", [(8, 6, 4), (1, 5, 3), (3, 1, 2)])
 def test_results_are_the_same(dims: str, shape: tuple[int, ...]) -> None:

@@ -67,6 +67,7 @@ def compare(kind, columns, dtype, **changes):
         torch.testing.assert_close(one.double(), true.double(), rtol=1e-2, atol=1e-2)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
 @pytest.mark.parametrize(("columns", "vector", "block", "tails", "rows"), TILES)
 @pytest.mark.parametrize("kind", LOOPED)
@@ -75,6 +76,7 @@ def test_the_same_numbers(kind, columns, vector, block, tails, rows, dtype):
     compare(kind, columns, dtype, **changes)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("columns", range(192, 200))
 @pytest.mark.parametrize("tails", [(16,), (64, 16)])
 @pytest.mark.parametrize("kind", ["softmax", "variance", "full results"])
@@ -83,6 +85,7 @@ def test_rows_of_all_lengths_beside_whole_vectors(kind, tails, columns):
     compare(kind, columns, torch.bfloat16, **changes)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("tails", [(16,), (64, 16)])
 @pytest.mark.parametrize("kind", ["softmax", "variance", "layer norm"])
 def test_loops_that_go_backwards_with_loads_ahead(kind, tails):

@@ -88,6 +88,7 @@ def aligned(fd, inputs, **changes):
         return fd.run(inputs, params=[chosen, *rest])
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
 @pytest.mark.parametrize(("columns", "vector", "block", "tails", "rows"), ROWS)
 @pytest.mark.parametrize("kind", BODIES)

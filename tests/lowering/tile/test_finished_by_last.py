@@ -177,6 +177,7 @@ def test_sizes_that_vary_compile(arch):
     assert report.spill_bytes == 0
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("block", [1, 16, 64, 256])
 @pytest.mark.parametrize("shape", [(2048, 64), (2048, 50), (4096, 1)])
 def test_tiles_of_any_size_meet_somewhere(shape, block):

@@ -169,6 +169,7 @@ def test_rows_of_several_runs_of_memory_have_vectors(tmp_path):
     assert of(found, "STS.128", "LDS.128") == 0  # no block is handed from one layout to another
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("axes", [[1, 0, 2], [2, 0, 1, 3], [0, 1, 2]])
 @pytest.mark.parametrize("factor", [2, 4, 8])
 def test_a_given_number_of_neighbours_holds_in_any_order_of_axes(axes, factor, tmp_path):

@@ -63,17 +63,31 @@ CASES = [
     (turned, {"block_x": 8, "block_y": 16}),
 ]
 
+SIZES = given(rows=st.integers(57, 97), columns=st.integers(113, 140))
 
-@pytest.mark.parametrize(("body", "fields"), CASES)
-@settings(max_examples=12)
-@given(rows=st.integers(57, 97), columns=st.integers(113, 140))
-def test_every_element_is_that_of_torch(body, fields, rows, columns):
+
+def check(body: Any, fields: dict[str, int], rows: int, columns: int) -> None:
     x, y = torch.randn(rows, columns), torch.randn(rows, columns)
     x[-1, -1], x[0, 0], y[-1, 0] = NAN, -0.0, float("inf")
     fd = definition(body, x, y)
     found = fd.run([x, y], schedule=with_params(fd, [x, y], **fields))
     for one, other in zip(found, expected(body, x, y), strict=True):
         torch.testing.assert_close(one, other, equal_nan=True)
+
+
+@pytest.mark.parametrize(("body", "fields"), CASES)
+@settings(max_examples=3)
+@SIZES
+def test_every_element_is_that_of_torch(body, fields, rows, columns):
+    check(body, fields, rows, columns)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("body", "fields"), CASES)
+@settings(max_examples=12)
+@SIZES
+def test_every_element_is_that_of_torch_at_more_sizes(body, fields, rows, columns):
+    check(body, fields, rows, columns)
 
 
 @pytest.mark.parametrize("rows", [15, 63, 71, 4097])

@@ -56,6 +56,7 @@ def beside(data):
     return [piece["beside"] for piece in data["segments"]]
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("shapes", SHAPES)
 @pytest.mark.parametrize("name", BODIES)
 def test_the_results_are_those_of_launches_of_their_own(name, shapes):

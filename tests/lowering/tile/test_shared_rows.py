@@ -58,6 +58,7 @@ def inputs_of(rows, columns, dtype):
     return [tensor.to(dtype) for tensor in (x, dy, *rest)]
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("delay", [1, 2, 5])
 @pytest.mark.parametrize(
     ("parts", "block", "tails"),
