@@ -11,7 +11,7 @@ from .integers import ceil_div, next_power_of_2, warps_for
 from .interpreter_tiles import interpreter_tile
 from .params import HeuristicParams, ScanParams
 from .problem import Problem
-from .programs import leaves_idle
+from .programs import following_s, share_of_bandwidth
 from .requirements import HAS_SCAN, NO_OUTER_REDUCTION, first_reason
 
 MAX_BLOCK_R = 2048
@@ -52,10 +52,16 @@ def split(problem: Problem) -> int:
     """In how many parts to scan rows, so that programs fill the device.
 
     The scanned parts are stored, and read again to add what is before each, so that twice as many
-    bytes are moved: it pays where one step reaches less than half of the bandwidth.
+    bytes are moved, by two more kernels: it pays where one step takes longer, for it reaches the
+    share of the bandwidth that its programs do.
     """
+    if problem.on_cpu:
+        return 1
+    device = problem.device
     beside = 1 if problem.inner else CACHE_LINE_BYTES // problem.narrowest
-    if not leaves_idle(problem, 2 * ceil_div(problem.parallel, beside)):
+    once = problem.moved_bytes / device.bandwidth_bytes_per_s
+    whole = once / share_of_bandwidth(problem, ceil_div(problem.parallel, beside))
+    if whole <= 2 * once + 2 * following_s(device):
         return 1
     parts = ceil_div(problem.reduced, PART if problem.inner else PART_OF_COLUMN)
     return _dividing(problem.reduced, max(min(parts, MOST_PARTS), 1))

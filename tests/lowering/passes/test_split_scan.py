@@ -30,6 +30,7 @@ def drawn(op: str, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
     return x.to(dtype)
 
 
+@pytest.mark.covering(times=2)
 @pytest.mark.parametrize("op", ["cumsum", "cumprod", "cummin", "cummax"])
 @pytest.mark.parametrize(
     ("dtype", "shape", "dim"),
@@ -79,6 +80,14 @@ def test_few_long_rows_are_scanned_in_parts() -> None:
     assert parts * 64 > 132
     (parts,) = parts_of((4, 999_983), 1)
     assert 1 < parts < 2 * 999_983 / 2048
+
+
+def test_small_scans_are_done_in_parts_where_one_program_takes_longer_than_two_launches() -> None:
+    (parts,) = parts_of((4096, 16), 0)  # as of the tokens of a router
+    assert parts * 256 == 4096
+    assert len(parts_of((65536,), 0)) == 1
+    assert parts_of((8192,), 0) == []
+    assert parts_of((256, 8), 0) == []
 
 
 def test_a_part_is_added_up_where_it_is_scanned() -> None:
