@@ -299,10 +299,13 @@ class Scatter:
         guards against places out of bounds.
     indices : tuple of str
         As those of ``View``.
+    moves : tuple of str
+        The operands whose elements the result has.
     """
 
     push: Callable[[Call, Pull], Target]
     indices: tuple[str, ...] = ("index",)
+    moves: tuple[str, ...] = ("arg", "src")
 
 
 @dataclass(frozen=True, slots=True)
@@ -377,6 +380,9 @@ class Library:
         ``call -> int``: how many there are, from 0 on, as many as elements of a dim.
     expanded : tuple of str
         The operands that may be one element in memory, expanded, where all elements are equal.
+    moves : tuple of str
+        The operands whose elements the results are, or whose order they tell: those of any dtype
+        that holds the same numbers give the same results.
     """
 
     like: tuple[str | None, ...] = ()
@@ -385,6 +391,7 @@ class Library:
     indices: tuple[str, ...] = ()
     positions: Callable[[Call], int] | None = None
     expanded: tuple[str, ...] = ()
+    moves: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

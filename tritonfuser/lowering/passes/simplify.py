@@ -5,6 +5,7 @@ from __future__ import annotations
 from ...ir import Fusion
 from .copy_elimination import eliminate_copies
 from .decompose import decompose
+from .narrow_operands import narrow_operands
 from .redundant_nodes import drop_dead, merge_equal
 
 
@@ -15,6 +16,7 @@ def simplify(fusion: Fusion) -> Fusion:
     ``cast(cast(x: BFloat16, Float), BFloat16)`` -> ``x``;
     ``mul(x, y); mul(x, y)`` -> one ``mul``.
     """
-    for rewrite in (decompose, eliminate_copies, merge_equal, drop_dead):
-        fusion = rewrite(fusion)
-    return fusion
+    fusion = eliminate_copies(decompose(fusion))
+    narrow = narrow_operands(fusion)
+    fusion = fusion if narrow is fusion else eliminate_copies(narrow)
+    return drop_dead(merge_equal(fusion))
