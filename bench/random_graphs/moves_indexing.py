@@ -103,12 +103,13 @@ def selected(graph: Graph) -> None:
 
 
 def largest(graph: Graph) -> None:
-    """The largest elements of each row, their softmax, and where they are."""
+    """The largest elements of each row, and what is where they are: equal ones have no order."""
     term = graph.term(_has_dims)
     last, count = len(term.dims) - 1, min(PICKED, term.shape[-1])
-    values, places = graph.op("topk", graph.wide(term), count, last, True, True)
+    x = graph.wide(term)
+    values, places = graph.op("topk", x, count, last, True, True)
     dims = _replaced(term.dims, last, Axis("largest", count))
-    graph.asked.append(Term(places, dims))
+    graph.asked.append(Term(graph.op("take_along_axis", x, places, dim=last), dims))
     graph.add(values, dims, term.size)
 
 
