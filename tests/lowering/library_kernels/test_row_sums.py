@@ -13,18 +13,16 @@ from triton.compiler import ASTSource
 
 from tests.lowering.library_kernels.interpreted import run
 from tritonfuser import DataType, FusionDefinition, options
-from tritonfuser.device import MAX_PROGRAMS_Y
-from tritonfuser.lowering.library_kernels import row_sums
+from tritonfuser.lowering.library_kernels import row_sums, sorted_indices
 from tritonfuser.lowering.library_kernels.found import library_kernel
 
 PROGRAM = """
 import torch
 from tests.lowering.library_kernels.interpreted import interpret
-from tritonfuser.lowering.library_kernels import row_sums
+from tritonfuser.lowering.library_kernels import row_sums, sorted_indices
 
-interpret(
-    row_sums, "convert_keys", "fill", "find_begins", "sum_chunks", "sum_short", "sum_long"
-)
+interpret(row_sums, "fill", "sum_chunks", "sum_short", "sum_long")
+interpret(sorted_indices, "convert_keys", "find_begins", "rank_keys")
 
 def drawn(shape, dtype):
     if dtype.is_floating_point:
@@ -48,13 +46,14 @@ def check(rows, count, shape, dtype, hot, expanded):
     torch.testing.assert_close(found.double(), expected, rtol=near, atol=near)
 
 torch.manual_seed(0)
-check(10, 50, (3,), torch.float32, False, False)
-check(7, 900, (20,), torch.float32, True, True)
-check(255, 400, (2, 3), torch.bfloat16, False, True)
-check(300, 700, (), torch.float64, True, False)
-check(256, 300, (130,), torch.int64, False, False)
-check(40000, 90, (2,), torch.float16, False, True)
-check(70000, 200, (1,), torch.int32, True, True)
+for sorted_indices.RANKED in (1000, 0):
+    check(10, 50, (3,), torch.float32, False, False)
+    check(7, 900, (20,), torch.float32, True, True)
+    check(255, 400, (2, 3), torch.bfloat16, False, True)
+    check(300, 700, (), torch.float64, True, False)
+    check(256, 300, (130,), torch.int64, False, False)
+    check(40000, 90, (2,), torch.float16, False, True)
+    check(70000, 200, (1,), torch.int32, True, True)
 """
 
 
@@ -69,14 +68,21 @@ TARGETS = {
     "sm_100": GPUTarget("cuda", 100, 32),
     "gfx942": GPUTarget("hip", "gfx942", 64),
 }
-COUNTS = {"count": "i32", "rows": "i32", "width": "i32", "least": "i32", "halvings": "i32"}
-STRIDES = {"stride": "i32", "acc_row": "i32", "acc_column": "i32"}
+COUNTS = dict.fromkeys(("count", "rows", "units", "across", "least", "halvings"), "i32")
+STRIDES = dict.fromkeys(("stride", "stride_units", "acc_row", "acc_column"), "i32")
 KERNELS: dict[str, dict[str, Any]] = {
     "convert_keys": {"BLOCK": 1024},
     "fill": {"BLOCK": 4096},
     "find_begins": {"BLOCK": 256},
+    "rank_keys": {"BLOCK": 32, "STEP": 128, "DTYPE": triton.language.int32},
     "sum_chunks": {"ROWS": 0, "COLS": 0},
-    "sum_short": {"ROWS": 0, "COLS": 0, "DTYPE": triton.language.float32, "BY_ROW": True},
+    "sum_short": {
+        "ROWS": 0,
+        "COLS": 0,
+        "STEPS": 8,
+        "DTYPE": triton.language.float32,
+        "BY_ROW": True,
+    },
     "sum_long": {"ROWS": 0, "COLS": 0},
 }
 
@@ -89,9 +95,10 @@ KERNELS: dict[str, dict[str, Any]] = {
 def test_kernels_compile(
     name: str, target: str, stored: str, wide: str, is_even: bool, columns: int
 ) -> None:
-    kernel, constants = getattr(row_sums, name), dict(KERNELS[name])
+    room = row_sums if hasattr(row_sums, name) else sorted_indices
+    kernel, constants = getattr(room, name), dict(KERNELS[name])
     if "COLS" in constants:
-        constants |= {"ROWS": row_sums.ELEMENTS // columns, "COLS": columns}
+        constants |= {"ROWS": min(row_sums.ELEMENTS // columns, 64), "COLS": columns, "UNIT": 8}
     elif columns > 1:
         pytest.skip("it has no columns")
     pointers = {
@@ -123,14 +130,6 @@ def test_torch_adds_up_what_the_kernels_do_not_take() -> None:
         assert row_sums.takes(acc, index, value) is (dtype is torch.float32)
         assert library_kernel("index_put_accumulate", [acc, index, value], {}) is None  # on a CPU
     assert library_kernel("neg", [acc], {}) is None
-
-
-def test_torch_adds_up_rows_of_more_columns_than_a_grid_has() -> None:
-    most = row_sums.COLUMNS * MAX_PROGRAMS_Y
-    index = torch.empty(3, dtype=torch.int64, device="meta")
-    for width, taken in ((most, True), (most + 1, False)):
-        acc, value = (torch.empty(n, width, device="meta") for n in (2, 3))
-        assert row_sums.takes(acc, index, value) is taken
 
 
 @pytest.fixture

@@ -1,6 +1,9 @@
 """The kernels that add up rows at indices, which are sorted before: see ``row_sums.py``.
 
 Numbers that no address is a multiple of are not specialized: one kernel serves all of them.
+``across`` programs that follow one another share the columns of the same rows, tile by tile.
+Widths and strides of rows are given as multiples of ``UNIT``, so that loads of so many columns are
+vectors.
 """
 
 # Triton reads the annotations of a jitted function as types of its arguments.
@@ -17,36 +20,26 @@ CHUNK = 64
 
 CHUNK_ROWS = tl.constexpr(CHUNK)
 
+SPAN = 4
+"""Neighbouring chunks that a program looks at. Most have rows of several indices."""
 
-@triton.jit(do_not_specialize=["count", "rows", "least"])
-def convert_keys(index, keys, count, rows, stride, least, BLOCK: tl.constexpr):
-    """Indices as keys from ``least`` on. All that are no row have the key behind the last one."""
-    place = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    row = tl.load(index + place * stride, mask=place < count, other=0).to(tl.int64)
-    row = tl.where((row >= 0) & (row < rows), row, rows)
-    tl.store(keys + place, (row + least).to(keys.dtype.element_ty), mask=place < count)
+CHUNKS = tl.constexpr(SPAN)
+
+AT_ONCE = tl.constexpr(8)
+"""Loads that wait for memory together."""
 
 
-@triton.jit(do_not_specialize=["count"])
+@triton.jit
 def fill(number, out, count, BLOCK: tl.constexpr):
     """All elements of ``out`` equal to one in memory."""
     place = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     tl.store(out + place, tl.load(number), mask=place < count)
 
 
-@triton.jit(do_not_specialize=["count", "rows", "least", "halvings"])
-def find_begins(keys, begins, count, rows, least, halvings, BLOCK: tl.constexpr):
-    """For each row, and for the end, how many sorted keys are below it."""
-    row = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    low = tl.zeros([BLOCK], tl.int64)
-    high = tl.zeros([BLOCK], tl.int64) + count
-    for _ in range(halvings):
-        middle = (low + high) // 2
-        key = tl.load(keys + middle, mask=low < high, other=0).to(tl.int64)
-        below = (low < high) & (key < row + least)
-        low = tl.where(below, middle + 1, low)
-        high = tl.where(below, high, middle)
-    tl.store(begins + row, low, mask=row <= rows)
+@triton.jit
+def _share(across):
+    """The number of a program among those that begin with the same columns, and its columns."""
+    return (tl.program_id(0) // across).to(tl.int64), tl.program_id(0) % across
 
 
 @triton.jit
@@ -66,25 +59,71 @@ def _rows_at(value, order, place, end, stride, column, inside, dtype: tl.constex
     return tl.load(value + row * stride + column, mask=(place < end) & inside, other=0).to(dtype)
 
 
-@triton.jit(do_not_specialize=["rows", "least"])
+@triton.jit
+def _more_rows(
+    total, value, order, begin, end, stride, column, inside, ROWS: tl.constexpr, dtype: tl.constexpr
+):
+    """``total`` [rows, columns] and the rows of ``value`` at places of the order: some of a chunk
+    at once."""
+    lane = tl.arange(0, ROWS)[:, None]
+    steps: tl.constexpr = min(AT_ONCE, CHUNK_ROWS // ROWS)
+    for start in range(begin, end, steps * ROWS):
+        for step in tl.static_range(steps):
+            place = start + step * ROWS + lane
+            total += _rows_at(value, order, place, end, stride, column, inside, dtype)
+    return total
+
+
+@triton.jit
+def _chosen(flags, step):
+    """One of a program's flags, one for each of its chunks."""
+    return tl.sum(tl.where(tl.arange(0, CHUNKS) == step, flags, 0)) > 0
+
+
+@triton.jit
+def _chunk_sum(
+    order, value, parts, chunk, width, stride, column, ROWS: tl.constexpr, COLS: tl.constexpr
+):
+    """The sum of the rows of a chunk: [1, columns]."""
+    dtype: tl.constexpr = parts.dtype.element_ty
+    total = tl.zeros([ROWS, COLS], dtype)
+    begin, end, inside = chunk * CHUNK_ROWS, (chunk + 1) * CHUNK_ROWS, column < width
+    total = _more_rows(total, value, order, begin, end, stride, column, inside, ROWS, dtype)
+    return tl.sum(total, 0)[None, :]
+
+
+@triton.jit(do_not_specialize=["count", "rows", "least"])
 def sum_chunks(
-    keys, order, value, parts, width, rows, least, stride, ROWS: tl.constexpr, COLS: tl.constexpr
+    keys,
+    order,
+    value,
+    parts,
+    count,
+    units,
+    across,
+    rows,
+    least,
+    stride_units,
+    ROWS: tl.constexpr,
+    COLS: tl.constexpr,
+    UNIT: tl.constexpr,
 ):
     """The sums of chunks whose rows have one index."""
-    chunk = tl.program_id(0).to(tl.int64)
-    key = tl.load(keys + chunk * CHUNK_ROWS)
-    last = tl.load(keys + chunk * CHUNK_ROWS + (CHUNK_ROWS - 1))
-    if (key == last) & (key.to(tl.int64) < rows + least):
-        column = tl.program_id(1) * COLS + tl.arange(0, COLS)[None, :]
-        lane = tl.arange(0, ROWS)[:, None]
-        dtype: tl.constexpr = parts.dtype.element_ty
-        total = tl.zeros([ROWS, COLS], dtype)
-        end = (chunk + 1) * CHUNK_ROWS
-        for start in range(chunk * CHUNK_ROWS, end, ROWS):
-            total += _rows_at(
-                value, order, start + lane, end, stride, column, column < width, dtype
-            )
-        tl.store(parts + chunk * width + column, tl.sum(total, 0)[None, :], mask=column < width)
+    width, stride = units * UNIT, stride_units * UNIT
+    span, share = _share(across)
+    chunk = span * CHUNKS + tl.arange(0, CHUNKS)
+    there = (chunk + 1) * CHUNK_ROWS <= count
+    key = tl.load(keys + chunk * CHUNK_ROWS, mask=there, other=0).to(tl.int64)
+    last = tl.load(keys + chunk * CHUNK_ROWS + (CHUNK_ROWS - 1), mask=there, other=0).to(tl.int64)
+    whole = (there & (key == last) & (key < rows + least)).to(tl.int32)
+    if tl.max(whole) > 0:
+        for step in range(CHUNKS):
+            if _chosen(whole, step):
+                mine = span * CHUNKS + step
+                for start in range(share * COLS, width, across * COLS):
+                    column = start + tl.arange(0, COLS)[None, :]
+                    found = _chunk_sum(order, value, parts, mine, width, stride, column, ROWS, COLS)
+                    tl.store(parts + mine * width + column, found, mask=column < width)
 
 
 @triton.jit
@@ -115,40 +154,70 @@ def sum_short(
     acc,
     out,
     count,
+    units,
+    across,
     rows,
-    width,
     least,
-    stride,
+    stride_units,
     acc_row,
     acc_column,
     ROWS: tl.constexpr,
     COLS: tl.constexpr,
     DTYPE: tl.constexpr,
     BY_ROW: tl.constexpr,
+    STEPS: tl.constexpr,
+    UNIT: tl.constexpr,
 ):
     """The results of indices that no whole chunk has: each adds its rows one after another."""
-    place = (tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS))[:, None]
+    width, stride = units * UNIT, stride_units * UNIT
+    tile, share = _share(across)
+    place = (tile * ROWS + tl.arange(0, ROWS))[:, None]
     row, mine, begin, end = _runs(keys, begins, place, count, rows, least, BY_ROW)
-    column = tl.program_id(1) * COLS + tl.arange(0, COLS)[None, :]
+    longest = tl.max(tl.max(end - begin, 1), 0)
+    for first in range(share * COLS, width, across * COLS):
+        column = first + tl.arange(0, COLS)[None, :]
+        inside = column < width
+        source = acc + row * acc_row + column.to(tl.int64) * acc_column
+        total = tl.load(source, mask=mine & inside, other=0).to(DTYPE)
+        for start in range(0, longest, STEPS):
+            for step in tl.static_range(STEPS):
+                at = begin + (start + step)
+                total += _rows_at(value, order, at, end, stride, column, inside, DTYPE)
+        target = out + row * width + column
+        tl.store(target, total.to(out.dtype.element_ty), mask=mine & inside)
+
+
+@triton.jit
+def _long_sum(
+    order,
+    value,
+    parts,
+    begin,
+    end,
+    chunk,
+    width,
+    stride,
+    column,
+    ROWS: tl.constexpr,
+    COLS: tl.constexpr,
+):
+    """The sum of the rows of an index, of which the first whole chunk is given: [1, columns]."""
+    dtype: tl.constexpr = parts.dtype.element_ty
     inside = column < width
-    source = acc + row * acc_row + column.to(tl.int64) * acc_column
-    total = tl.load(source, mask=mine & inside, other=0).to(DTYPE)
-    for step in range(0, tl.max(tl.max(end - begin, 1), 0), 8):
-        at = begin + step
-        x0 = _rows_at(value, order, at, end, stride, column, inside, DTYPE)
-        x1 = _rows_at(value, order, at + 1, end, stride, column, inside, DTYPE)
-        x2 = _rows_at(value, order, at + 2, end, stride, column, inside, DTYPE)
-        x3 = _rows_at(value, order, at + 3, end, stride, column, inside, DTYPE)
-        x4 = _rows_at(value, order, at + 4, end, stride, column, inside, DTYPE)
-        x5 = _rows_at(value, order, at + 5, end, stride, column, inside, DTYPE)
-        x6 = _rows_at(value, order, at + 6, end, stride, column, inside, DTYPE)
-        x7 = _rows_at(value, order, at + 7, end, stride, column, inside, DTYPE)
-        total = total + x0 + x1 + x2 + x3 + x4 + x5 + x6 + x7
-    target = out + row * width + column
-    tl.store(target, total.to(out.dtype.element_ty), mask=mine & inside)
+    total = tl.zeros([ROWS, COLS], dtype)
+    first, behind = chunk * CHUNK_ROWS, end // CHUNK_ROWS
+    total = _more_rows(total, value, order, begin, first, stride, column, inside, ROWS, dtype)
+    for start in range(chunk, behind, AT_ONCE * ROWS):
+        for step in tl.static_range(AT_ONCE):
+            part = start + step * ROWS + tl.arange(0, ROWS)[:, None]
+            mask = (part < behind) & inside
+            total += tl.load(parts + part * width + column, mask=mask, other=0)
+    rest = behind * CHUNK_ROWS
+    total = _more_rows(total, value, order, rest, end, stride, column, inside, ROWS, dtype)
+    return tl.sum(total, 0)[None, :]
 
 
-@triton.jit(do_not_specialize=["rows", "least"])
+@triton.jit(do_not_specialize=["count", "rows", "least"])
 def sum_long(
     keys,
     begins,
@@ -157,36 +226,40 @@ def sum_long(
     parts,
     acc,
     out,
+    count,
+    units,
+    across,
     rows,
-    width,
     least,
-    stride,
+    stride_units,
     acc_row,
     acc_column,
     ROWS: tl.constexpr,
     COLS: tl.constexpr,
+    UNIT: tl.constexpr,
 ):
     """The results of indices that have whole chunks: the first of these chunks adds up all."""
-    chunk = tl.program_id(0).to(tl.int64)
-    row = tl.load(keys + chunk * CHUNK_ROWS).to(tl.int64) - least
-    if row < rows:
-        begin = tl.load(begins + row)
-        end = tl.load(begins + row + 1)
-        if (chunk == _first_chunk(begin)) & ((chunk + 1) * CHUNK_ROWS <= end):
-            column = tl.program_id(1) * COLS + tl.arange(0, COLS)[None, :]
-            inside = column < width
-            lane = tl.arange(0, ROWS)[:, None]
-            dtype: tl.constexpr = parts.dtype.element_ty
-            total = tl.zeros([ROWS, COLS], dtype)
-            behind = end // CHUNK_ROWS
-            first = chunk * CHUNK_ROWS
-            for start in range(begin, first, ROWS):
-                total += _rows_at(value, order, start + lane, first, stride, column, inside, dtype)
-            for start in range(chunk, behind, ROWS):
-                mask = (start + lane < behind) & inside
-                total += tl.load(parts + (start + lane) * width + column, mask=mask, other=0)
-            for start in range(behind * CHUNK_ROWS, end, ROWS):
-                total += _rows_at(value, order, start + lane, end, stride, column, inside, dtype)
-            source = acc + row * acc_row + column.to(tl.int64) * acc_column
-            found = tl.sum(total, 0)[None, :] + tl.load(source, mask=inside, other=0).to(dtype)
-            tl.store(out + row * width + column, found.to(out.dtype.element_ty), mask=inside)
+    width, stride = units * UNIT, stride_units * UNIT
+    span, share = _share(across)
+    chunks = span * CHUNKS + tl.arange(0, CHUNKS)
+    there = (chunks + 1) * CHUNK_ROWS <= count
+    named = tl.load(keys + chunks * CHUNK_ROWS, mask=there, other=0).to(tl.int64) - least
+    there = there & (named < rows)
+    ends = tl.load(begins + named + 1, mask=there, other=0)
+    first = there & (chunks == _first_chunk(tl.load(begins + named, mask=there, other=0)))
+    first = (first & ((chunks + 1) * CHUNK_ROWS <= ends)).to(tl.int32)
+    if tl.max(first) > 0:
+        for step in range(CHUNKS):
+            if _chosen(first, step):
+                chunk = span * CHUNKS + step
+                row = tl.load(keys + chunk * CHUNK_ROWS).to(tl.int64) - least
+                begin, end = tl.load(begins + row), tl.load(begins + row + 1)
+                for start in range(share * COLS, width, across * COLS):
+                    column = start + tl.arange(0, COLS)[None, :]
+                    found = _long_sum(
+                        order, value, parts, begin, end, chunk, width, stride, column, ROWS, COLS
+                    )
+                    source = acc + row * acc_row + column.to(tl.int64) * acc_column
+                    found += tl.load(source, mask=column < width, other=0).to(found.dtype)
+                    target = out + row * width + column
+                    tl.store(target, found.to(out.dtype.element_ty), mask=column < width)

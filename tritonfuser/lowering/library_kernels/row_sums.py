@@ -8,22 +8,16 @@ that an index that many rows have does not wait for one program.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from math import gcd
 from typing import Any
 
 import torch
 import triton
 import triton.language as tl
 
-from ...device import MAX_PROGRAMS_Y
-from .row_sum_kernels import (
-    CHUNK,
-    convert_keys,
-    fill,
-    find_begins,
-    sum_chunks,
-    sum_long,
-    sum_short,
-)
+from .row_sum_kernels import CHUNK, SPAN, fill, sum_chunks, sum_long, sum_short
+from .sorted_indices import sort_indices
 
 ELEMENTS = 1024
 """Of a tile: results of some columns, or columns of some rows of a chunk."""
@@ -31,19 +25,21 @@ ELEMENTS = 1024
 COLUMNS = 128
 """Most columns of a tile: 16 lanes with 16 bytes of halves each."""
 
+LEAST_STEPS, MOST_STEPS = 4, 16
+"""Rows that are added to a result at once: as many as an index has on average, within these."""
+
+VECTOR = 16
+"""Elements of a vector at most: 16 bytes of the narrowest."""
+
 WARPS = 4
 """Of a program that adds."""
 
-KEYS = 1024
-"""Indices of a program that converts them."""
+PROGRAMS = 4096
+"""Programs that fill a device: where rows are as many, no two share the columns of a row."""
 
 FILLED = 4096
 """Elements of a program that fills."""
 
-SEARCHED_KEYS = 256
-"""Rows of a program that looks for where they begin: as many searches wait for memory."""
-
-_KEY_DTYPES = (torch.int8, torch.int16, torch.int32, torch.int64)
 _WIDE = {
     torch.float16: (torch.float32, tl.float32),
     torch.bfloat16: (torch.float32, tl.float32),
@@ -57,9 +53,7 @@ _WIDE = {
 
 def takes(acc: torch.Tensor, index: torch.Tensor, value: torch.Tensor) -> bool:
     """Whether the kernels add up such tensors, and there is something to add."""
-    if acc.dtype not in _WIDE or not value.numel() or not acc.numel():
-        return False
-    return acc[0].numel() <= COLUMNS * MAX_PROGRAMS_Y
+    return acc.dtype in _WIDE and value.numel() > 0 and acc.numel() > 0
 
 
 def add_rows(acc: torch.Tensor, index: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
@@ -85,29 +79,69 @@ def add_rows(acc: torch.Tensor, index: torch.Tensor, value: torch.Tensor) -> tor
     values = value.reshape(value.shape[0], -1)
     if values.stride(1) != 1:
         values = values.contiguous()
-    (rows, width), count = flat.shape, values.shape[0]
+    rows, count = flat.shape[0], values.shape[0]
     wide, dtype = _WIDE[acc.dtype]
-    keys, order, begins, least = _sorted(index, rows)
+    keys, order, begins, least = sort_indices(index, rows)
     out = torch.empty(acc.shape, dtype=acc.dtype, device=acc.device)
     by_row = rows <= count
     if not by_row:
         _copy(flat, out)
-    columns = min(triton.next_power_of_2(width), COLUMNS)
-    across = triton.cdiv(width, columns)
-    tile: dict[str, Any] = {"ROWS": ELEMENTS // columns, "COLS": columns, "num_warps": WARPS}
-    strides = values.stride(0), *flat.stride()
-    grid = triton.cdiv(rows if by_row else count, ELEMENTS // columns), across
-    given = values, flat, out, count, rows, width, least
-    sum_short[grid](keys, begins, order, *given, *strides, DTYPE=dtype, BY_ROW=by_row, **tile)
+    cut = _Cut.of(values)
+    across, grid = cut.programs(triton.cdiv(rows if by_row else count, cut.rows))
+    numbers = count, cut.units, across, rows, least, cut.stride, *flat.stride()
+    steps = min(max(triton.next_power_of_2(count // rows), LEAST_STEPS), MOST_STEPS)
+    how = {"DTYPE": dtype, "BY_ROW": by_row, "STEPS": steps, **cut.constants}
+    sum_short[grid](keys, begins, order, values, flat, out, *numbers, **how)
     if count >= CHUNK:
-        tile["ROWS"] = min(tile["ROWS"], CHUNK)
-        chunks = count // CHUNK
-        parts = torch.empty((chunks, width), dtype=wide, device=acc.device)
-        grid = chunks, across
-        sum_chunks[grid](keys, order, values, parts, width, rows, least, strides[0], **tile)
-        added = values, parts, flat, out, rows, width, least
-        sum_long[grid](keys, begins, order, *added, *strides, **tile)
+        cut = _Cut.of(values, CHUNK)
+        across, grid = cut.programs(triton.cdiv(count // CHUNK, SPAN))
+        numbers = count, cut.units, across, rows, least, cut.stride
+        parts = torch.empty((count // CHUNK, flat.shape[1]), dtype=wide, device=acc.device)
+        sum_chunks[grid](keys, order, values, parts, *numbers, **cut.constants)
+        given = keys, begins, order, values, parts, flat, out
+        sum_long[grid](*given, *numbers, *flat.stride(), **cut.constants)
     return out
+
+
+@dataclass(frozen=True)
+class _Cut:
+    """How kernels cut rows into tiles.
+
+    Attributes
+    ----------
+    rows, columns : int
+        Elements of a tile, powers of two.
+    unit : int
+        Elements of a vector: they divide rows, and the steps between them.
+    units, stride : int
+        Elements of a row, and from one row to the next, in such vectors.
+    """
+
+    rows: int
+    columns: int
+    unit: int
+    units: int
+    stride: int
+
+    @staticmethod
+    def of(values: torch.Tensor, most_rows: int = ELEMENTS) -> _Cut:
+        """That of a tensor ``[rows, columns]``."""
+        width, stride = values.shape[1], values.stride(0)
+        columns = min(triton.next_power_of_2(width), COLUMNS)
+        unit = gcd(width, stride, VECTOR)
+        rows = min(ELEMENTS // columns, most_rows)
+        return _Cut(rows, columns, unit, width // unit, stride // unit)
+
+    @property
+    def constants(self) -> dict[str, Any]:
+        """What the kernels are compiled for."""
+        return {"ROWS": self.rows, "COLS": self.columns, "UNIT": self.unit, "num_warps": WARPS}
+
+    def programs(self, tiles: int) -> tuple[int, tuple[int]]:
+        """How many programs share the columns of so many tiles, and how many there are in all."""
+        across = triton.cdiv(self.units * self.unit, self.columns)
+        across = min(across, triton.cdiv(PROGRAMS, tiles))
+        return across, (tiles * across,)
 
 
 def _copy(acc: torch.Tensor, out: torch.Tensor) -> None:
@@ -116,22 +150,3 @@ def _copy(acc: torch.Tensor, out: torch.Tensor) -> None:
         out.view(acc.shape).copy_(acc)
     else:
         fill[(triton.cdiv(out.numel(), FILLED),)](acc, out, out.numel(), BLOCK=FILLED)
-
-
-def _sorted(index: torch.Tensor, rows: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, int]:
-    """Sorted keys, the places that they came from, where each row begins, and the key of row 0.
-
-    Keys are as narrow as the rows allow: a sort reads and writes them once for each of their bytes.
-    """
-    kind = next(d for d in _KEY_DTYPES if rows < 1 << torch.iinfo(d).bits)
-    least = torch.iinfo(kind).min if rows > torch.iinfo(kind).max else 0
-    count, device = index.shape[0], index.device
-    keys = torch.empty(count, dtype=kind, device=device)
-    grid = (triton.cdiv(count, KEYS),)
-    convert_keys[grid](index, keys, count, rows, index.stride(0), least, BLOCK=KEYS)
-    keys, order = torch.sort(keys, stable=True)
-    begins = torch.empty(rows + 1, dtype=torch.int64, device=device)
-    grid = (triton.cdiv(rows + 1, SEARCHED_KEYS),)
-    halvings = count.bit_length()
-    find_begins[grid](keys, begins, count, rows, least, halvings, BLOCK=SEARCHED_KEYS)
-    return keys, order, begins, least
