@@ -29,16 +29,31 @@ OUTPUTS = 5
 """Most outputs."""
 _LARGER = 4
 """The largest tensor within a definition is at most so many times its inputs and outputs."""
+INPUT_ELEMENTS = 1 << 33
+"""Most elements of an input, about. Little is read of some, as where one of a dim is selected."""
 _TRIES = 6
 
 
 @dataclass(frozen=True)
 class Recorded:
-    """A definition at some sizes, and the bytes of its inputs and outputs."""
+    """A definition at some sizes.
+
+    Attributes
+    ----------
+    text : str
+        The program.
+    inputs : tuple of Input
+        What it is given.
+    bytes : float
+        Of its inputs and outputs.
+    largest : int
+        Elements of its largest input.
+    """
 
     text: str
     inputs: tuple[Input, ...]
     bytes: float
+    largest: int
 
 
 def entry(
@@ -66,6 +81,8 @@ def entry(
     for _ in range(_TRIES):
         if not extents.scale((bytes or wanted) / found.bytes):
             break
+        found = _recorded(kind, seed, number, extents)
+    while found.largest > INPUT_ELEMENTS and extents.scale(INPUT_ELEMENTS / found.largest):
         found = _recorded(kind, seed, number, extents)
     return RecordedDefinition(
         family, number, found.text, found.inputs, 1, str(seed), held_out=number % 2 == 1
@@ -150,7 +167,8 @@ def _recorded(family: Family, seed: int, number: int, extents: Extents) -> Recor
         for handle in _results(graph):
             fd.add_output(handle)
     ir = fd.fusion.ir
-    return Recorded(str(fd), tuple(graph.inputs), _bytes(ir))
+    largest = max((v.tensor.numel for v in ir.inputs if v.is_tensor), default=1)
+    return Recorded(str(fd), tuple(graph.inputs), _bytes(ir), max(largest, 1))
 
 
 def _first_dims(rng: random.Random, axes: Sequence[Axis], kind: str) -> Dims:

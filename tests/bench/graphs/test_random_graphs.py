@@ -15,7 +15,7 @@ from bench.processes.jobs import JobContext
 from bench.processes.workers import Limits
 from bench.random_graphs.__main__ import main, shown
 from bench.random_graphs.families import FAMILIES, RARE
-from bench.random_graphs.growing import BANDWIDTH, TRAFFIC, entry
+from bench.random_graphs.growing import BANDWIDTH, INPUT_ELEMENTS, TRAFFIC, entry
 from bench.random_graphs.job import LATE, Compiled, GraphJob, run
 from bench.random_graphs.moves_views import TABLE_ELEMENTS
 from bench.random_graphs.report import percentile, rendered
@@ -80,6 +80,12 @@ def test_a_table_of_long_rows_has_few_of_them():
     rows, columns = max(shapes, key=prod)
     assert columns == 2416128
     assert rows * columns <= TABLE_ELEMENTS
+
+
+def test_a_dim_of_which_one_is_selected_is_not_grown_beyond_memory():
+    """18,617,425 matrices of 14 MB would be 241 TiB."""
+    shapes = [given.shape for given in entry(7, 36, family="rare").inputs]
+    assert max(map(prod, shapes)) < 2 * INPUT_ELEMENTS
 
 
 def test_numbers_are_finite_and_not_all_alike():
