@@ -442,6 +442,14 @@ def test_dtypes_that_do_not_fit() -> None:
             definition(put(0), inputs)
 
 
+@pytest.mark.parametrize("number", [float("inf"), float("nan"), 1e39, 2**31, -(2**31) - 1])
+def test_numbers_that_integers_do_not_hold(number: float) -> None:
+    """As of torch, which refuses them."""
+    x, index = torch.zeros(4, dtype=torch.int32), places([2], 4, 0)
+    with pytest.raises(DefinitionError, match=r"expected a src that DataType\.Int32 holds"):
+        definition(lambda fd, x, i: fd.ops.scatter(x, i, fd.define_scalar(number), 0), [x, index])
+
+
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90", "gfx942"])
 def test_compiled(arch: str) -> None:
     """Real code; whatever lies along memory is moved sixteen bytes at a time."""

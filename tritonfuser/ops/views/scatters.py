@@ -41,7 +41,18 @@ def _infer(call: Call) -> tuple[TensorType, ...]:
         _check_room("index", index, src.tensor, "src's", range(arg.rank))
     elif arg.dtype.info.category is not Category.COMPLEX and _is_complex(src.dtype):
         raise fail("scatter", f"a src that {arg.dtype} holds", src.dtype)
+    elif isinstance(src, Const) and not _holds(arg.dtype, src):
+        raise fail("scatter", f"a src that {arg.dtype} holds", src.value)
     return view_of(arg, [Dim(dim.size) for dim in arg.dims])
+
+
+def _holds(dtype: DataType, number: Const) -> bool:
+    """Whether a constant is within the range of a dtype; floats are of any range, rounded."""
+    kind = dtype.info.torch
+    if dtype.info.category is not Category.INT or kind is None or isinstance(number.value, complex):
+        return True
+    limits = torch.iinfo(kind)
+    return limits.min <= number.value <= limits.max
 
 
 def _is_complex(dtype: DataType) -> bool:
