@@ -120,3 +120,42 @@ def test_results_keep_their_names():
     before = concretize(ir, signature(ir, [x], torch.device("cpu")))
     after = simplify(before)
     assert [o.value for o in after.outputs] == [o.value for o in before.outputs]
+
+
+def rounded(fd, x):
+    """Of what a kernel computes, which can store it wide as well."""
+    return fd.ops.cast(fd.ops.cast(fd.ops.exp(fd.ops.cast(x, D.Float)), D.BFloat16), D.Float)
+
+
+def handed_out(fd, x):
+    return fd.ops.topk(rounded(fd, x), 2, 1, True, True)
+
+
+def handed_out_of_an_input(fd, x):
+    return fd.ops.topk(fd.ops.cast(x, D.Float), 2, 1, True, True)
+
+
+def places_of_computed(fd, x):
+    return fd.ops.argsort(rounded(fd, x), 1, False, True)
+
+
+def picked_and_summed(fd, x):
+    rows = fd.ops.index_select(fd.ops.cast(x, D.Float), fd.ops.iota(3, 0, 1, dtype=D.Int), 0)
+    return fd.ops.argsort(rows, 1, False, True), fd.ops.sum(fd.ops.mul(rows, 2.0), [1])
+
+
+@pytest.mark.parametrize(
+    ("body", "dtype", "kernels"),
+    [
+        (handed_out, D.Float, 2),
+        (handed_out_of_an_input, D.BFloat16, 2),
+        (places_of_computed, D.BFloat16, 2),
+        (picked_and_summed, D.Float, 2),
+    ],
+)
+def test_no_more_kernels_are_needed(body, dtype, kernels):
+    """torch is one of them."""
+    x = noise(4, 8).bfloat16()
+    op = "argsort" if body in (places_of_computed, picked_and_summed) else "topk"
+    assert operand_dtype(body, op, x) is dtype
+    assert len(check(body, x).segmented.segments) == kernels

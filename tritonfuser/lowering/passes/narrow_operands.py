@@ -6,7 +6,7 @@ no kernel writes the cast. Likewise of a scatter, whose result then is as narrow
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from math import isnan
 
@@ -17,12 +17,13 @@ from ...ir import Const, Fusion, Node, Operand, Value
 from ...ops.builder import GraphBuilder, as_call
 from ...ops.shape_rules import with_operands
 from ...ops.table import Call, Library, Scatter, View
-from .invariants.exact_dtypes import exact_dtype, narrowed
+from .invariants.exact_dtypes import exact_dtype, narrowed, widened_source
 from .substitution import next_free
 
 
 def narrow_operands(fusion: Fusion) -> Fusion:
-    """Give ops the operands that a lossless cast widened as they are before it."""
+    """Give ops the operands that a lossless cast widened as they are before it, where no more
+    kernels are needed for that."""
     if not any(any(_moved(as_call(node))) for node in fusion.nodes):
         return fusion
     builder = GraphBuilder(*next_free(fusion))
@@ -31,8 +32,8 @@ def narrow_operands(fusion: Fusion) -> Fusion:
     for node in fusion.nodes:
         builder.loc = node.loc
         before = len(builder.nodes)
-        dtype = _narrowest(node, makers, stored)
-        if dtype is None:
+        dtype = _narrowest(node, makers)
+        if dtype is None or _needs_kernels(node, makers, stored, fusion):
             builder.nodes.append(node)
         else:
             _record(node, dtype, makers, builder)
@@ -48,6 +49,11 @@ def _moved(call: Call) -> Iterator[tuple[str, Operand]]:
         yield from ((name, call.operand(name)) for name in form.moves)
 
 
+def _tensors(call: Call) -> list[Value]:
+    """Those of them that are tensors."""
+    return [o for _, o in _moved(call) if isinstance(o, Value) and o.is_tensor]
+
+
 def _stored(fusion: Fusion) -> frozenset[Value]:
     """Values that are in memory in their own dtype: outputs, what library ops read, and what views
     of them are of."""
@@ -59,21 +65,42 @@ def _stored(fusion: Fusion) -> frozenset[Value]:
     return frozenset(found)
 
 
-def _narrowest(node: Node, makers: dict[Value, Node], stored: frozenset[Value]) -> DataType | None:
-    """A narrower dtype that holds all that a node moves; None where there is none, or where its
-    result would have to be cast by a kernel of its own."""
+def _narrowest(node: Node, makers: Mapping[Value, Node]) -> DataType | None:
+    """A narrower dtype that holds all that a node moves; None where there is none."""
     call = as_call(node)
-    moved = [operand for _, operand in _moved(call)]
-    tensors = [o for o in moved if isinstance(o, Value) and o.is_tensor]
-    if not tensors or (isinstance(call.op.form, Scatter) and node.out in stored):
+    tensors = _tensors(call)
+    if not tensors:
         return None
     wide = tensors[0].dtype
     found = {exact_dtype(tensor, makers) for tensor in tensors}
     dtype = found.pop()
     if found or dtype is wide or dtype.info.category is not wide.info.category:
         return None
-    numbers = (o for o in moved if o not in tensors)
+    numbers = (o for _, o in _moved(call) if o not in tensors)
     return dtype if all(_is_exact(number, dtype) for number in numbers) else None
+
+
+def _needs_kernels(
+    node: Node, makers: Mapping[Value, Node], stored: Collection[Value], fusion: Fusion
+) -> bool:
+    """Whether narrow operands need a kernel more: one that casts a result which is in memory, where
+    none is saved that casts an operand; or one that stores elements that others view wide."""
+    call = as_call(node)
+    casts = any(out in stored for out in node.outs if out.dtype is _tensors(call)[0].dtype)
+    for tensor in _tensors(call):
+        source, views = widened_source(tensor, makers)
+        is_read = isinstance(call.op.form, Library) and source in fusion.inputs
+        if casts and not is_read:
+            return True
+        if len(fusion.consumers.get(tensor, ())) > 1 and not all(map(_is_alias, views)):
+            return True
+    return False
+
+
+def _is_alias(view: Node) -> bool:
+    """Whether a view needs no kernel."""
+    form = as_call(view).op.form
+    return isinstance(form, View) and form.alias is not None
 
 
 def _is_exact(number: Operand, dtype: DataType) -> bool:

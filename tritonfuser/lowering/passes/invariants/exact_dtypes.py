@@ -35,6 +35,13 @@ def exact_bytes(value: Value, makers: Mapping[Value, Node]) -> int:
     return exact_dtype(value, makers).info.bytes
 
 
+def widened_source(value: Value, makers: Mapping[Value, Node]) -> tuple[Value, list[Node]]:
+    """The narrowest equal of a value before the views behind it, and these views."""
+    chain = _chain(value, makers)
+    source = _source(chain[-1]) if chain else value
+    return source, [node for node in chain if not is_copy(node)]
+
+
 def narrowed(value: Value, makers: Mapping[Value, Node], builder: GraphBuilder) -> Value:
     """The narrowest equal of a value: the views behind a lossless cast, done before it."""
     chain = _chain(value, makers)
