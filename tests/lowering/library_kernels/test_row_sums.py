@@ -54,6 +54,12 @@ for sorted_indices.RANKED in (1000, 0):
     check(256, 300, (130,), torch.int64, False, False)
     check(40000, 90, (2,), torch.float16, False, True)
     check(70000, 200, (1,), torch.int32, True, True)
+
+# Rows 2 ** 31 elements apart, of memory that nothing touches.
+far = torch.empty((1 << 31) + 16, dtype=torch.float16).as_strided((2, 16), (1 << 31, 1))
+far[0], far[1] = 1, 2
+found = row_sums.add_rows(torch.zeros(2, 16, dtype=torch.float16), torch.tensor([1, 0]), far)
+assert found[:, 0].tolist() == [2, 1]
 """
 
 
@@ -74,7 +80,7 @@ KERNELS: dict[str, dict[str, Any]] = {
     "convert_keys": {"BLOCK": 1024},
     "fill": {"BLOCK": 4096},
     "find_begins": {"BLOCK": 256},
-    "rank_keys": {"BLOCK": 32, "STEP": 128, "DTYPE": triton.language.int32},
+    "rank_keys": {"BLOCK": 16, "STEP": 512, "DTYPE": triton.language.int32},
     "sum_chunks": {"ROWS": 0, "COLS": 0},
     "sum_short": {
         "ROWS": 0,
@@ -130,6 +136,14 @@ def test_torch_adds_up_what_the_kernels_do_not_take() -> None:
         assert row_sums.takes(acc, index, value) is (dtype is torch.float32)
         assert library_kernel("index_put_accumulate", [acc, index, value], {}) is None  # on a CPU
     assert library_kernel("neg", [acc], {}) is None
+
+
+def test_torch_adds_up_rows_of_more_columns_than_kernels_count() -> None:
+    index = torch.empty(3, dtype=torch.int64, device="meta")
+    most = row_sums.MOST_COLUMNS
+    for width, taken in ((most, True), (most + 1, False)):
+        acc, value = (torch.empty(n, width, device="meta") for n in (2, 3))
+        assert row_sums.takes(acc, index, value) is taken
 
 
 @pytest.fixture

@@ -31,9 +31,18 @@ AT_ONCE = tl.constexpr(8)
 
 @triton.jit
 def fill(number, out, count, BLOCK: tl.constexpr):
-    """All elements of ``out`` equal to one in memory."""
+    """All elements of ``out`` equal to one in memory.
+
+    ``count`` is specialized, since stores are vectors where their mask ends at a multiple of one.
+    """
     place = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     tl.store(out + place, tl.load(number), mask=place < count)
+
+
+@triton.jit
+def _in_elements(units, UNIT: tl.constexpr):
+    """A number of vectors in elements, of which there may be more than int32 holds."""
+    return tl.full([], UNIT, tl.int64) * units
 
 
 @triton.jit
@@ -49,28 +58,40 @@ def _first_chunk(begin):
 
 
 @triton.jit
-def _rows_at(value, order, place, end, stride, column, inside, dtype: tl.constexpr):
+def _rows_at(value, order, place, end, last, stride, column, inside, dtype: tl.constexpr):
     """The rows of ``value`` at places of the order that are below an end: [places, columns].
 
-    Places are a column of one element each: of a vector of them, Triton 3.6 gives the mask of a
-    load another layout than its addresses, and fails.
+    The order is loaded without a mask, from its last place where there is none: Triton 3.6 gives
+    the mask of such a load another layout than its addresses, and fails.
     """
-    row = tl.load(order + place, mask=place < end, other=0).to(tl.int64)
-    return tl.load(value + row * stride + column, mask=(place < end) & inside, other=0).to(dtype)
+    row = tl.load(order + tl.minimum(place, last))
+    source = value + (row * stride)[:, None] + column
+    mask = (place < end)[:, None] & inside
+    return tl.load(source, mask=mask, other=0).to(dtype)
 
 
 @triton.jit
 def _more_rows(
-    total, value, order, begin, end, stride, column, inside, ROWS: tl.constexpr, dtype: tl.constexpr
+    total,
+    value,
+    order,
+    begin,
+    end,
+    last,
+    stride,
+    column,
+    inside,
+    ROWS: tl.constexpr,
+    dtype: tl.constexpr,
 ):
     """``total`` [rows, columns] and the rows of ``value`` at places of the order: some of a chunk
     at once."""
-    lane = tl.arange(0, ROWS)[:, None]
+    lane = tl.arange(0, ROWS)
     steps: tl.constexpr = min(AT_ONCE, CHUNK_ROWS // ROWS)
     for start in range(begin, end, steps * ROWS):
         for step in tl.static_range(steps):
             place = start + step * ROWS + lane
-            total += _rows_at(value, order, place, end, stride, column, inside, dtype)
+            total += _rows_at(value, order, place, end, last, stride, column, inside, dtype)
     return total
 
 
@@ -88,11 +109,12 @@ def _chunk_sum(
     dtype: tl.constexpr = parts.dtype.element_ty
     total = tl.zeros([ROWS, COLS], dtype)
     begin, end, inside = chunk * CHUNK_ROWS, (chunk + 1) * CHUNK_ROWS, column < width
-    total = _more_rows(total, value, order, begin, end, stride, column, inside, ROWS, dtype)
+    last = end - 1
+    total = _more_rows(total, value, order, begin, end, last, stride, column, inside, ROWS, dtype)
     return tl.sum(total, 0)[None, :]
 
 
-@triton.jit(do_not_specialize=["count", "rows", "least"])
+@triton.jit(do_not_specialize=["count", "across", "rows", "least"])
 def sum_chunks(
     keys,
     order,
@@ -109,7 +131,7 @@ def sum_chunks(
     UNIT: tl.constexpr,
 ):
     """The sums of chunks whose rows have one index."""
-    width, stride = units * UNIT, stride_units * UNIT
+    width, stride = units * UNIT, _in_elements(stride_units, UNIT)
     span, share = _share(across)
     chunk = span * CHUNKS + tl.arange(0, CHUNKS)
     there = (chunk + 1) * CHUNK_ROWS <= count
@@ -145,7 +167,7 @@ def _runs(keys, begins, place, count, rows, least, BY_ROW: tl.constexpr):
     return row, mine, begin, tl.where(mine, end, begin)
 
 
-@triton.jit(do_not_specialize=["count", "rows", "least"])
+@triton.jit(do_not_specialize=["count", "across", "rows", "least"])
 def sum_short(
     keys,
     begins,
@@ -169,22 +191,23 @@ def sum_short(
     UNIT: tl.constexpr,
 ):
     """The results of indices that no whole chunk has: each adds its rows one after another."""
-    width, stride = units * UNIT, stride_units * UNIT
+    width, stride = units * UNIT, _in_elements(stride_units, UNIT)
     tile, share = _share(across)
-    place = (tile * ROWS + tl.arange(0, ROWS))[:, None]
+    place = tile * ROWS + tl.arange(0, ROWS)
     row, mine, begin, end = _runs(keys, begins, place, count, rows, least, BY_ROW)
-    longest = tl.max(tl.max(end - begin, 1), 0)
+    longest = tl.max(end - begin, 0)
     for first in range(share * COLS, width, across * COLS):
         column = first + tl.arange(0, COLS)[None, :]
         inside = column < width
-        source = acc + row * acc_row + column.to(tl.int64) * acc_column
-        total = tl.load(source, mask=mine & inside, other=0).to(DTYPE)
+        stored = mine[:, None] & inside
+        source = acc + (row * acc_row)[:, None] + column.to(tl.int64) * acc_column
+        total = tl.load(source, mask=stored, other=0).to(DTYPE)
         for start in range(0, longest, STEPS):
             for step in tl.static_range(STEPS):
                 at = begin + (start + step)
-                total += _rows_at(value, order, at, end, stride, column, inside, DTYPE)
-        target = out + row * width + column
-        tl.store(target, total.to(out.dtype.element_ty), mask=mine & inside)
+                total += _rows_at(value, order, at, end, count - 1, stride, column, inside, DTYPE)
+        target = out + (row * width)[:, None] + column
+        tl.store(target, total.to(out.dtype.element_ty), mask=stored)
 
 
 @triton.jit
@@ -205,19 +228,19 @@ def _long_sum(
     dtype: tl.constexpr = parts.dtype.element_ty
     inside = column < width
     total = tl.zeros([ROWS, COLS], dtype)
-    first, behind = chunk * CHUNK_ROWS, end // CHUNK_ROWS
-    total = _more_rows(total, value, order, begin, first, stride, column, inside, ROWS, dtype)
+    first, behind, last = chunk * CHUNK_ROWS, end // CHUNK_ROWS, end - 1
+    total = _more_rows(total, value, order, begin, first, last, stride, column, inside, ROWS, dtype)
     for start in range(chunk, behind, AT_ONCE * ROWS):
         for step in tl.static_range(AT_ONCE):
             part = start + step * ROWS + tl.arange(0, ROWS)[:, None]
             mask = (part < behind) & inside
             total += tl.load(parts + part * width + column, mask=mask, other=0)
     rest = behind * CHUNK_ROWS
-    total = _more_rows(total, value, order, rest, end, stride, column, inside, ROWS, dtype)
+    total = _more_rows(total, value, order, rest, end, last, stride, column, inside, ROWS, dtype)
     return tl.sum(total, 0)[None, :]
 
 
-@triton.jit(do_not_specialize=["count", "rows", "least"])
+@triton.jit(do_not_specialize=["count", "across", "rows", "least"])
 def sum_long(
     keys,
     begins,
@@ -239,7 +262,7 @@ def sum_long(
     UNIT: tl.constexpr,
 ):
     """The results of indices that have whole chunks: the first of these chunks adds up all."""
-    width, stride = units * UNIT, stride_units * UNIT
+    width, stride = units * UNIT, _in_elements(stride_units, UNIT)
     span, share = _share(across)
     chunks = span * CHUNKS + tl.arange(0, CHUNKS)
     there = (chunks + 1) * CHUNK_ROWS <= count
