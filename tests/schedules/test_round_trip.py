@@ -24,6 +24,8 @@ from tritonfuser.lowering.run_options import DEFAULT, RunOptions
 from tritonfuser.lowering.schedules import schedule_of
 
 DEFINITIONS = load()
+OFTEN = 3
+"""One in so many definitions runs in the fast tests."""
 SIZE = re.compile(r"\bsize\d+")
 DEVICE = gpu(4)
 """Few multiprocessors: small problems are split like large ones."""
@@ -69,7 +71,13 @@ def check_open(fd: FusionDefinition, given: Sequence[Sequence[Any]]) -> None:
     check(make)
 
 
-@pytest.mark.parametrize("entry", DEFINITIONS, ids=lambda e: e.name)
+def sampled():
+    for place, entry in enumerate(DEFINITIONS):
+        marks = [pytest.mark.slow] if place % OFTEN else []
+        yield pytest.param(entry, id=entry.name, marks=marks)
+
+
+@pytest.mark.parametrize("entry", [*sampled()])
 def test_of_recorded_definitions(entry):
     fd = record(entry)
     check_fixed(fd, make_inputs(entry, fd.fusion.ir, "meta"))
