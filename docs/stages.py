@@ -67,7 +67,8 @@ def stages() -> str:
         "else changed.",
         block(print_fusion(concrete)),
         "**simplify**: composites written out, copies and cast pairs gone, equal nodes one, dead "
-        "ones dropped.",
+        "ones dropped.\nSorts and scatters take what a lossless cast widened as it was before "
+        "(`passes/narrow_operands.py`).",
         block(print_fusion(simplify(concrete))),
         "**segment** and **schedule**, for an H200: the loop nest `[rows; along]`, what is loaded "
         "and stored, why, and the params.",

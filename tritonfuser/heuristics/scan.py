@@ -61,7 +61,8 @@ def split(problem: Problem) -> int:
     beside = 1 if problem.inner else CACHE_LINE_BYTES // problem.narrowest
     once = problem.moved_bytes / device.bandwidth_bytes_per_s
     whole = once / share_of_bandwidth(problem, ceil_div(problem.parallel, beside))
-    if whole <= 2 * once + 2 * following_s(device):
+    scanned, joined = once, following_s(device) + once
+    if whole <= scanned + following_s(device) + joined:
         return 1
     parts = ceil_div(problem.reduced, PART if problem.inner else PART_OF_COLUMN)
     return _dividing(problem.reduced, max(min(parts, MOST_PARTS), 1))

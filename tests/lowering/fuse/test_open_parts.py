@@ -47,9 +47,9 @@ def test_parts_fill_their_block(rows, block):
     assert dict(used.constants)["RBLOCK"] == block
 
 
-@pytest.mark.parametrize(("rows", "bounds"), [(1300, (257, 384)), (5000, (129, 160))])
+@pytest.mark.parametrize(("rows", "bounds"), [(1300, (257, 384)), (3500, (193, 224))])
 def test_the_rows_of_parts_are_known_to_an_eighth_of_a_block(rows, bounds):
-    """Or to as many as all threads have at once: 325 rows of 4 parts, 156 of 32."""
+    """Or to as many as all threads have at once: 325 rows of 4 parts, 219 of 16."""
     shapes = [(rows, 500), (40, 41), (72, 73)]
     given = [meta(*shape) for shape in shapes]
     fd = record(BODIES["sum"][0], given[0])

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import fields, replace
 from functools import lru_cache
 from itertools import groupby
-from math import log2
+from math import log2, prod
 from typing import Any
 
 from ..cost.constants import constants_of
@@ -41,6 +41,11 @@ WORTH_S = 6e-7
 definitions of models at small sizes and large: the 75 whose kernels are predicted to save 0.3 to
 0.6 us took 0.97 times as long (geometric mean; 0.78 to 1.70), the 55 that are predicted to save
 more 0.91 times (0.48 to 1.13)."""
+
+AT_ONCE = 64
+"""Elements of a tile that a thread loads at once, about. One with more loads them in turns, which
+the model does not count: such params have to save ``WORTH_S`` for each turn. H200, sums over
+columns by tiles of 16 x 1024: 4.6 us by 4 warps, for which 3.7 are predicted, 2.7 by 16."""
 
 PIECE_BYTES = 1024
 """Bytes that memory could move in the time in which it stores a piece that lies far from the one
@@ -98,7 +103,16 @@ def _by_rules_or_model(kernels: Kernels, rules: KernelParams) -> HeuristicParams
         return rules
     before = _with_pieces(kernels.problem, rules, first) + launch
     after = _with_pieces(kernels.problem, found.params, found.time) + launch
-    return found.params if after <= _gain(kernels.problem) * before else rules
+    worth = WORTH_S * _turns(kernels.problem, found.params)
+    most = min(_gain(kernels.problem) * before, before - worth)
+    return found.params if after <= most else rules
+
+
+def _turns(problem: Problem, params: HeuristicParams) -> float:
+    """Turns in which a thread loads its elements of a tile of rows; at least 1."""
+    sides = (getattr(params, name, 1) for name in ("block_x", "block_m", "block_r"))
+    threads = getattr(params, "num_warps", 1) * problem.device.warp_size
+    return max(prod(sides) / (AT_ONCE * threads), 1.0)
 
 
 def much_faster(
