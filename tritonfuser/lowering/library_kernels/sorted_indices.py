@@ -67,7 +67,7 @@ def sort_indices(index: torch.Tensor, rows: int) -> SortedIndices:
 
 
 def _ranked(index: torch.Tensor, rows: int) -> tuple[torch.Tensor, torch.Tensor, int]:
-    """Sorted keys, their places, and the key of row 0: each index is counted before which it is."""
+    """Sorted keys, their places, and the key of row 0: each goes behind as many as are less."""
     count = index.shape[0]
     keys = torch.empty(count, dtype=_narrowest(rows), device=index.device)
     order = torch.empty(count, dtype=torch.int64, device=index.device)
