@@ -30,7 +30,7 @@ def drawn(op: str, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
     return x.to(dtype)
 
 
-@pytest.mark.covering(times=2)
+@pytest.mark.covering
 @pytest.mark.parametrize("op", ["cumsum", "cumprod", "cummin", "cummax"])
 @pytest.mark.parametrize(
     ("dtype", "shape", "dim"),
