@@ -12,7 +12,7 @@ from math import isnan
 
 import torch
 
-from ...dtypes import Category, DataType
+from ...dtypes import Category, DataType, int_range
 from ...ir import Const, Fusion, Node, Operand, Value
 from ...ops.builder import GraphBuilder, as_call
 from ...ops.shape_rules import with_operands
@@ -109,8 +109,7 @@ def _is_exact(number: Operand, dtype: DataType) -> bool:
     if kind is None or not isinstance(number, Const) or isinstance(number.value, complex):
         return False
     if dtype.info.category is Category.INT:
-        limits = torch.iinfo(kind)
-        return isinstance(number.value, int) and limits.min <= number.value <= limits.max
+        return isinstance(number.value, int) and number.value in int_range(dtype)
     value = float(number.value)
     return isnan(value) or torch.tensor(value, dtype=torch.double).to(kind).item() == value
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from ...dtypes import Category, DataType, real_dtype
+from ...dtypes import Category, DataType, int_range, real_dtype
 from ...ir import Const, Dim, TensorType, Value
 from ...shapes import Guard, Pull, Target
 from ...symbolic.loaded_index import Indexed, Outside
@@ -48,11 +48,10 @@ def _infer(call: Call) -> tuple[TensorType, ...]:
 
 def _holds(dtype: DataType, number: Const) -> bool:
     """Whether a constant is within the range of a dtype; floats are of any range, rounded."""
-    kind = dtype.info.torch
-    if dtype.info.category is not Category.INT or kind is None or isinstance(number.value, complex):
+    if dtype.info.category is not Category.INT or isinstance(number.value, complex):
         return True
-    limits = torch.iinfo(kind)
-    return limits.min <= number.value <= limits.max
+    numbers = int_range(dtype)
+    return numbers[0] <= number.value <= numbers[-1]
 
 
 def _is_complex(dtype: DataType) -> bool:
