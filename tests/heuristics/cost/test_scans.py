@@ -6,10 +6,15 @@ from dataclasses import replace
 
 import pytest
 
+from tests.heuristics.cost.test_spread import sums
 from tests.heuristics.test_cost import rows
+from tests.heuristics.test_schedulers import H200
+from tritonfuser.heuristics.cost.constants import constants_of
 from tritonfuser.heuristics.cost.counting import Counting
 from tritonfuser.heuristics.cost.counts import Counts
 from tritonfuser.heuristics.cost.kernels import predicted
+from tritonfuser.heuristics.cost.numbers import PLAIN
+from tritonfuser.heuristics.cost.programs_time import programs_time
 from tritonfuser.heuristics.params import ScanParams
 from tritonfuser.heuristics.problem import ElementWork, Problem
 
@@ -57,3 +62,39 @@ def test_a_scan_of_one_position_is_no_reduction(params: ScanParams) -> None:
     found = counts(params, work=replace(WORK, reductions=0, reducing=0))
     assert found.scans == 0
     assert found.reduced_steps == 1
+
+
+@pytest.mark.parametrize("block_r", [256, 512, 1024])
+def test_what_one_step_has_behind_the_end_of_rows_is_not_scanned(block_r: int) -> None:
+    """Rows of 132 float32: 32 threads with 4 each have them in two turns, however long the tile."""
+    short = rows(4096, 132, scans=True, reduction_depth=1, dependent_outputs=True)
+    found = counts(ScanParams(block_x=1, block_r=block_r, num_warps=1), short)
+    assert found.computed == 2 * 128 / block_r
+    assert (found.elements, found.results) == (8, 2)
+
+
+def test_a_loop_scans_whole_blocks() -> None:
+    found = counts(ScanParams(block_x=1, block_r=128, num_warps=1), replace(SCANNED, reduced=132))
+    assert (found.steps, found.computed) == (2, 1.0)
+
+
+def test_columns_that_end_within_a_tile_are_computed_in_whole_turns() -> None:
+    """Tiles of 32 columns and 128 rows by 128 threads: 8 lanes across, so 16 rows are a turn."""
+    counting = Counting(sums(4096, 20), WORK)
+    params = ScanParams(block_x=32, block_r=128, num_warps=4)
+    tile = counting._tile(params)
+    assert counting.computed_share(tile, 128, 4.0, PLAIN) == 2 * 16 / 128
+
+
+def test_results_cost_more_where_more_warps_have_the_row() -> None:
+    """Each reads what all others have."""
+
+    def instructions(found: Counts, warps: int) -> float:
+        found = found._replace(lanes=32.0 * warps)
+        c = constants_of(H200)
+        return float(programs_time(found, 4.0, 0.0, H200, c, PLAIN).resources["instructions"])
+
+    one, two, four = (instructions(counts(ONE_STEP), warps) for warps in (1, 2, 4))
+    assert four - one == pytest.approx(3 * (two - one)) and two > one
+    reduced = counts(ONE_STEP)._replace(scans=0.0)
+    assert instructions(reduced, 4) == instructions(reduced, 1)

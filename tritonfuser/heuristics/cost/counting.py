@@ -139,7 +139,7 @@ class Counting:
         return Counts(
             *of_problem,
             *self._of_tile(tile),
-            *self._spreading.over(tile, threads, traffic.neighbours, traffic.beside),
+            *self._spreading.over(tile, threads, traffic.neighbours, traffic.beside, computed),
             warps=float(params.num_warps),
             threads=float(threads),
             stages=float(params.num_stages if tile.loops else 1),
@@ -204,12 +204,14 @@ class Counting:
     ) -> Number:
         """The share of a tile that is computed, of one that reaches past the end of its rows.
 
-        All threads together take so many elements of a row, with ``neighbours`` each, and from
-        there on as many again. The compiler knows which of these turns begin behind the end.
+        All threads together take so many elements of a row, with ``neighbours`` each along memory,
+        and from there on as many again. The compiler knows which of these turns begin behind the
+        end.
         """
-        if not self._problem.inner:
-            return 1.0
         turn = threads * neighbours
+        if not self._problem.inner:
+            wide = m.minimum(m.maximum(tile.x * tile.r / threads, 1.0), neighbours)
+            turn = m.maximum(threads * wide / tile.x, 1.0)
         found = m.ceil(max(self._problem.reduced, 1) / turn) * turn / tile.r
         along_rows = 1 * tile.loops > 1 * tile.over_rows
         return m.where(along_rows, 1.0, m.minimum(found, 1.0))

@@ -66,10 +66,16 @@ class Spreading:
         self._inner, self._lanes, self._scan_share = inner, lanes, scan_share
 
     def over(
-        self, tile: KernelTile, threads: int, neighbours: float, beside: float = 1.0
+        self,
+        tile: KernelTile,
+        threads: int,
+        neighbours: float,
+        beside: float = 1.0,
+        computed: float = 1.0,
     ) -> Spread:
         """How they lie over the threads of a program whose widest load has ``neighbours``, and
-        whose widest along the other side has those ``beside``."""
+        whose widest along the other side has those ``beside``; by the share of it that is
+        computed."""
         each = max(tile.x * tile.r / threads, 1.0)
         wide = min(each, neighbours)
         clocks = 0.0
@@ -79,21 +85,32 @@ class Spreading:
             clocks += self._reductions * self._clocks(tile.x, wide, threads)
         elif self._across:
             clocks += self._across * self._clocks(tile.x, min(each, beside), threads)
-        return self._lanes_over(tile, threads, wide, neighbours, PLAIN)._replace(
+        return self._lanes_over(tile, threads, wide, neighbours, computed, PLAIN)._replace(
             exchange_clocks=clocks
         )
 
     def at_least(
-        self, tile: KernelTile, threads: Number, neighbours: tuple[Number, Number], m: Numbers
+        self,
+        tile: KernelTile,
+        threads: Number,
+        neighbours: tuple[Number, Number],
+        computed: Number,
+        m: Numbers,
     ) -> Spread:
         """The least lanes and results, where the widest load has so many neighbours at least and
         at most: of one kernel, or of many."""
         least, most = neighbours
         wide = m.minimum(m.maximum(tile.x * tile.r / threads, 1.0), least)
-        return self._lanes_over(tile, threads, wide, most, m)
+        return self._lanes_over(tile, threads, wide, most, computed, m)
 
     def _lanes_over(
-        self, tile: KernelTile, threads: Number, wide: Number, neighbours: Number, m: Numbers
+        self,
+        tile: KernelTile,
+        threads: Number,
+        wide: Number,
+        neighbours: Number,
+        computed: Number,
+        m: Numbers,
     ) -> Spread:
         """All but the clocks, by the neighbours of a thread."""
         lanes: Number = 1.0
@@ -112,7 +129,7 @@ class Spreading:
             lanes, results = threads / across, m.maximum(tile.x / across, 1.0)
         if self._scan_share:
             along = neighbours if self._inner else 1.0
-            runs = m.maximum(tile.x * tile.r / threads / along, 1.0)
+            runs = m.maximum(computed * tile.x * tile.r / threads / along, 1.0)
             results = results + self._scan_share * m.maximum(runs - results, 0.0)
         return Spread(lanes, results, row_lanes, values)
 

@@ -198,4 +198,4 @@ def loop_along_rows(
         passes = max(problem.passes_to_reduce + problem.dependent_outputs - problem.scans, 1)
     kept = rows * tails if passes > 1 else 0
     programs = ceil_div(problem.parallel, rows)
-    return KernelTile(programs, steps, passes, rows, block, loops=True, kept=kept)
+    return KernelTile(programs, steps, passes, rows, block, loops=steps > 1, kept=kept)

@@ -11,7 +11,7 @@ from ....lazy import cached_property
 from ...params import KernelParams
 from ...streams import Stream
 from ..counting import Counting
-from ..counts import LeastCounts, TileCounts
+from ..counts import LeastCounts, Number, TileCounts
 from ..numbers import ARRAYS
 from ..registers import limit_of_warps
 from ..spread import Spread
@@ -43,22 +43,27 @@ class LeastCounting(Counting):
         found = ((each.accesses, each.sure_lines, each.addresses) for each in loads)
         accesses, lines, addresses = map(np.array, zip(*found, strict=True))
         sure = SureLoads(accesses, lines, self._flat_streams.loaded, addresses)
-        return self._least_counts(many, self._tile_counts(many.tile, ARRAYS), Spread(), sure)
+        return self._least_counts(many, self._tile_counts(many.tile, ARRAYS), Spread(), sure, 1.0)
 
     def least_of_row_kernels(self, many: Launches) -> LeastCounts:
         """The same of kernels with rows, whose params need not be made: see ``LeastLoads``."""
         counts = self._tile_counts(many.tile, ARRAYS)
         threads = many.warps * self._problem.device.warp_size
         sure = self._least_loads.of(many, threads, counts.valid, ARRAYS)
-        spread = self._spreading.at_least(many.tile, threads, sure.neighbours, ARRAYS)
-        return self._least_counts(many, counts, spread, sure)
+        computed = self.computed_share(many.tile, threads, sure.neighbours[0], ARRAYS)
+        spread = self._spreading.at_least(many.tile, threads, sure.neighbours, computed, ARRAYS)
+        return self._least_counts(many, counts, spread, sure, computed)
 
     def _least_counts(
-        self, many: Launches, counts: TileCounts, spread: Spread, loads: SureLoads
+        self,
+        many: Launches,
+        counts: TileCounts,
+        spread: Spread,
+        loads: SureLoads,
+        computed: Number,
     ) -> LeastCounts:
         device, m, tile = self._problem.device, ARRAYS, many.tile
         threads = many.warps * device.warp_size
-        computed = self.computed_share(tile, threads, loads.neighbours[0], m)
         return LeastCounts(
             *self._of_problem,
             *counts,
