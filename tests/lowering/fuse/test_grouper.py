@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 import re
 
+import torch
+
 from tests.lowering.graphs import noise
 from tests.lowering.harness import H200, lowered
 from tritonfuser.ir import Node, Value
@@ -80,3 +82,18 @@ def test_a_cut_names_a_few_kernels_and_counts_the_others():
     for place, cut in enumerate(sorted(cuts, key=len), 1):
         assert len(re.findall(r"not in s\d+: ", cut)) == min(place, MOST_REASONS)
     assert [c for c in cuts if c.endswith("; nor in 3 more")]
+
+
+def summed_and_moved(fd, x, y):
+    """A sum of a product, another result that reads neither factor, and the product itself."""
+    product = fd.ops.mul(fd.ops.sigmoid(x), x)
+    return fd.ops.sum(product, [0, 1]), fd.ops.neg(fd.ops.permute(y, [2, 1, 0])), product
+
+
+def test_a_stored_value_joins_the_kernel_that_loads_what_it_loads():
+    """The flat kernel is the later one, and would take it too."""
+    given = [torch.empty(3, 285, 12544) for _ in "xy"]
+    reduced, moved = lowered(summed_and_moved, given).segmented.segments
+    stored = [[store.value.name for store in piece.stores] for piece in (reduced, moved)]
+    assert stored == [["tv3", "tv4"], ["tv6"]]
+    assert [value.name for value in moved.inputs] == ["tv1"]

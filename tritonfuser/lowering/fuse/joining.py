@@ -11,7 +11,6 @@ from ...ir import Value
 from ...symbolic.choices import choose, env_among
 from ...symbolic.queries import is_known_equal
 from ...symbolic.sizes import hint
-from ..access.read_footprint import Read
 from ..access.rough_instructions import is_fused, rough_instructions
 from ..groups.anchor import Anchor
 from ..groups.anchor_maker import AnchorMaker
@@ -159,7 +158,7 @@ class Joining:
         if anchor.member is not None or _follows(anchor, group):
             return None
         moved = in_nest_of(group, anchor, self.maker)
-        if moved is None or group.reads.isdisjoint(_loaded(moved)):
+        if moved is None or group.reads.isdisjoint(moved.loaded):
             return SHARES_NOTHING
         fill = has_programs(self.problem(group)) and has_programs(self.problem(grown))
         return None if fill else "its rows are too few for the device"
@@ -187,10 +186,4 @@ def _shares_work(anchor: Anchor, group: FusionGroup) -> bool:
         return True
     if not anchor.footprint.nodes.isdisjoint(group.nodes):
         return True
-    mine = {r.value for r in _loaded(anchor) if r.value.is_tensor}
-    return anchor.member is not None or any(r.value in mine for r in group.reads)
-
-
-def _loaded(anchor: Anchor) -> frozenset[Read]:
-    """What an anchor reads from memory, or from reductions."""
-    return anchor.footprint.loads | anchor.footprint.reducers
+    return anchor.member is not None or not group.loaded_tensors.isdisjoint(anchor.loaded_tensors)

@@ -119,3 +119,13 @@ class Anchor:
     def loops(self) -> Loops:
         """Its loop nest."""
         return Loops.of(self.parallel, self.reduced)
+
+    @property
+    def loaded(self) -> frozenset[Read]:
+        """What it reads from memory, or from reductions."""
+        return self.footprint.loads | self.footprint.reducers
+
+    @cached_property
+    def loaded_tensors(self) -> frozenset[Value]:
+        """The tensors among these."""
+        return frozenset(read.value for read in self.loaded if read.value.is_tensor)

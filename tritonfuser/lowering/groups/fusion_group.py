@@ -100,6 +100,11 @@ class FusionGroup:
         """The op that the kernel is built around, if any: that of its first member."""
         return next((m.node for m in self.members if is_core(m.node)), None)
 
+    @cached_property
+    def loaded_tensors(self) -> frozenset[Value]:
+        """The tensors that it reads from memory."""
+        return frozenset(read.value for read in self.reads if read.value.is_tensor)
+
     @property
     def draws_random(self) -> bool:
         """Whether random numbers are drawn for each element."""

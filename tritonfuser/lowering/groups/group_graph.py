@@ -6,8 +6,12 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from ...ir import Value
+from ...symbolic.sizes import hint
 from .anchor import Anchor
 from .fusion_group import FusionGroup
+
+WORTH_BYTES = 1 << 20
+"""Loading so much takes about a tenth of a launch. A kernel is not preferred for less."""
 
 
 def bits(numbers: Iterable[int]) -> int:
@@ -132,8 +136,21 @@ class GroupGraph:
         return found
 
     def candidates(self, anchor: Anchor, among: int) -> Iterator[FusionGroup]:
-        """Kernels of a mask, the latest first. Those that an anchor reads from come first."""
+        """Kernels of a mask, in the order in which an anchor tries to join them.
+
+        Those that it reads results of come first, and of these and of the others the latest. What
+        is stored prefers the kernels that load most of what it loads, which is then loaded once.
+        """
         touched = bits({self.owner[v] for v in anchor.footprint.at_own_index}) & among
         for mask in (touched, among & ~touched):
-            for number in largest_first(mask):
-                yield self.listed[number]
+            groups = [self.listed[number] for number in largest_first(mask)]
+            if anchor.member is None:
+                groups.sort(key=lambda group: -_shared_loads(anchor, group))
+            yield from groups
+
+
+def _shared_loads(anchor: Anchor, group: FusionGroup) -> int:
+    """How much of what an anchor loads a group loads too, in units that are worth a difference."""
+    shared = anchor.loaded_tensors & group.loaded_tensors
+    size = sum(value.dtype.info.bytes * hint(value.tensor.numel) for value in shared)
+    return size // WORTH_BYTES
