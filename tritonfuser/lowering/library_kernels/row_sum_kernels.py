@@ -58,40 +58,39 @@ def _first_chunk(begin):
 
 
 @triton.jit
-def _rows_at(value, order, place, end, last, stride, column, inside, dtype: tl.constexpr):
-    """The rows of ``value`` at places of the order that are below an end: [places, columns].
+def _add_rows(
+    total, value, order, begin, end, last, stride, column, inside, apart, STEPS: tl.constexpr
+):
+    """``total`` [rows, columns] and rows of ``value`` at places of the order that are below an end:
+    those from ``begin`` on, ``apart`` from one step to the next.
 
-    The order is loaded without a mask, from its last place where there is none: Triton 3.6 gives
-    the mask of such a load another layout than its addresses, and fails.
+    All places are loaded before all rows, and these before they are added: ptxas begins more loads
+    before it adds where they are written so. The order is loaded without a mask, from its last
+    place where there is none: Triton 3.6 gives the mask of such a load another layout than its
+    addresses, and fails.
     """
-    row = tl.load(order + tl.minimum(place, last))
-    source = value + (row * stride)[:, None] + column
-    mask = (place < end)[:, None] & inside
-    return tl.load(source, mask=mask, other=0).to(dtype)
+    rows, loaded = (), ()
+    for step in tl.static_range(STEPS):
+        rows += (tl.load(order + tl.minimum(begin + step * apart, last)),)
+    for step in tl.static_range(STEPS):
+        source = value + (rows[step] * stride)[:, None] + column
+        mask = (begin + step * apart < end)[:, None] & inside
+        loaded += (tl.load(source, mask=mask, other=0),)
+    for step in tl.static_range(STEPS):
+        total += loaded[step].to(total.dtype)
+    return total
 
 
 @triton.jit
-def _more_rows(
-    total,
-    value,
-    order,
-    begin,
-    end,
-    last,
-    stride,
-    column,
-    inside,
-    ROWS: tl.constexpr,
-    dtype: tl.constexpr,
-):
+def _more_rows(total, value, order, begin, end, last, stride, column, inside, ROWS: tl.constexpr):
     """``total`` [rows, columns] and the rows of ``value`` at places of the order: some of a chunk
     at once."""
-    lane = tl.arange(0, ROWS)
     steps: tl.constexpr = min(AT_ONCE, CHUNK_ROWS // ROWS)
     for start in range(begin, end, steps * ROWS):
-        for step in tl.static_range(steps):
-            place = start + step * ROWS + lane
-            total += _rows_at(value, order, place, end, last, stride, column, inside, dtype)
+        place = start + tl.arange(0, ROWS)
+        total = _add_rows(
+            total, value, order, place, end, last, stride, column, inside, ROWS, steps
+        )
     return total
 
 
@@ -110,7 +109,7 @@ def _chunk_sum(
     total = tl.zeros([ROWS, COLS], dtype)
     begin, end, inside = chunk * CHUNK_ROWS, (chunk + 1) * CHUNK_ROWS, column < width
     last = end - 1
-    total = _more_rows(total, value, order, begin, end, last, stride, column, inside, ROWS, dtype)
+    total = _more_rows(total, value, order, begin, end, last, stride, column, inside, ROWS)
     return tl.sum(total, 0)[None, :]
 
 
@@ -203,9 +202,9 @@ def sum_short(
         source = acc + (row * acc_row)[:, None] + column.to(tl.int64) * acc_column
         total = tl.load(source, mask=stored, other=0).to(DTYPE)
         for start in range(0, longest, STEPS):
-            for step in tl.static_range(STEPS):
-                at = begin + (start + step)
-                total += _rows_at(value, order, at, end, count - 1, stride, column, inside, DTYPE)
+            total = _add_rows(
+                total, value, order, begin + start, end, count - 1, stride, column, inside, 1, STEPS
+            )
         target = out + (row * width)[:, None] + column
         tl.store(target, total.to(out.dtype.element_ty), mask=stored)
 
@@ -229,14 +228,14 @@ def _long_sum(
     inside = column < width
     total = tl.zeros([ROWS, COLS], dtype)
     first, behind, last = chunk * CHUNK_ROWS, end // CHUNK_ROWS, end - 1
-    total = _more_rows(total, value, order, begin, first, last, stride, column, inside, ROWS, dtype)
+    total = _more_rows(total, value, order, begin, first, last, stride, column, inside, ROWS)
     for start in range(chunk, behind, AT_ONCE * ROWS):
         for step in tl.static_range(AT_ONCE):
             part = start + step * ROWS + tl.arange(0, ROWS)[:, None]
             mask = (part < behind) & inside
             total += tl.load(parts + part * width + column, mask=mask, other=0)
     rest = behind * CHUNK_ROWS
-    total = _more_rows(total, value, order, rest, end, last, stride, column, inside, ROWS, dtype)
+    total = _more_rows(total, value, order, rest, end, last, stride, column, inside, ROWS)
     return tl.sum(total, 0)[None, :]
 
 

@@ -25,8 +25,9 @@ ELEMENTS = 1024
 COLUMNS = 128
 """Most columns of a tile: 16 lanes with 16 bytes of halves each."""
 
-LEAST_STEPS, MOST_STEPS = 4, 16
-"""Rows that are added to a result at once: as many as an index has on average, within these."""
+LEAST_STEPS, MOST_STEPS = 4, 8
+"""Rows that are added to a result at once: as many as an index has on average, within these. H200:
+5.2 million rows of 14 halves into 328,440 take 576 us with 8, 635 with 16."""
 
 VECTOR = 8
 """Elements of a vector at most: 16 bytes of halves."""
