@@ -46,8 +46,18 @@ def _made(fd, inputs, schedule, keep):
     return schedule_of(lowered.segmented), lowered.sources
 
 
-@pytest.mark.parametrize("make", [_columns, *(lambda n=n: _graph(n) for n in range(0, 12, 2))])
+@pytest.mark.parametrize("make", [_columns, *(lambda n=n: _graph(n) for n in range(0, 6, 2))])
 def test_kernels_are_the_same(make):
+    _check_kernels(make)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", range(6, 12, 2))
+def test_kernels_of_more_graphs_are_the_same(number):
+    _check_kernels(lambda: _graph(number))
+
+
+def _check_kernels(make):
     fd, inputs = make()
     first = fd.segments(inputs, arch="sm_90")
     rng = random.Random(0)

@@ -141,7 +141,7 @@ def check(seed: int) -> int:
 SEEDS = given(st.integers(0, 1 << 30))
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=5, deadline=None)
 @SEEDS
 def test_boxes_have_the_bits_of_the_whole(seed: int) -> None:
     check(seed)

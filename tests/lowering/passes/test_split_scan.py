@@ -136,10 +136,10 @@ def test_parts_that_no_row_has_are_refused(parts: object) -> None:
 def test_a_schedule_of_open_sizes_has_parts() -> None:
     with FusionDefinition() as fd:
         fd.add_output(fd.ops.cumsum(fd.define_tensor([-1, -1], dtype=DataType.Float), 1))
-    runs = [[torch.empty(3, n, device="meta")] for n in (300_007, 301_000, 290_001)]
+    runs = [[torch.empty(1, n, device="meta")] for n in (300_007, 301_000, 290_001)]
     given = fd.schedule(runs[0], arch="sm_90", varying=runs[1:])
     assert len(given.rewrites.splits) == 1
     for n in (300_999, 1003, 301):
-        x = torch.randn(3, n)
+        x = torch.randn(1, n)
         (found,) = fd.run([x], schedule=given)
         torch.testing.assert_close(found.double(), x.double().cumsum(1), rtol=1e-3, atol=1e-3)

@@ -82,7 +82,7 @@ def test_shares_of_rows_may_be_uneven(delay, stages):
         (19, torch.float32, 517, 4, 3, 128, (64, 16), 3),
         (16, torch.float32, 518, 4, 2, 256, (16, 32), 1),
         pytest.param(17, torch.bfloat16, 515, 8, 5, 64, (32, 8, 16), 3, marks=pytest.mark.slow),
-        (19, torch.bfloat16, 1030, 8, 3, 256, (128, 16), 1),
+        pytest.param(19, torch.bfloat16, 1030, 8, 3, 256, (128, 16), 1, marks=pytest.mark.slow),
     ],
 )
 def test_parts_begin_at_vectors_where_rows_do_not(
