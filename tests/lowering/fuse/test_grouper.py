@@ -97,3 +97,15 @@ def test_a_stored_value_joins_the_kernel_that_loads_what_it_loads():
     stored = [[store.value.name for store in piece.stores] for piece in (reduced, moved)]
     assert stored == [["tv3", "tv4"], ["tv6"]]
     assert [value.name for value in moved.inputs] == ["tv1"]
+
+
+def test_what_an_input_is_expanded_along_is_loaded_once():
+    """The flat kernel loads x too, but that is a row: the product joins the sum that loads y."""
+
+    def body(fd, x, y):
+        total = fd.ops.sum(fd.ops.sigmoid(y), [0, 1])
+        return total, fd.ops.neg(fd.ops.permute(x, [2, 1, 0])), fd.ops.mul(x, y)
+
+    given = [torch.empty(1, 1, 12544).expand(3, 285, 12544), torch.empty(3, 285, 12544).bfloat16()]
+    reads = [piece.inputs for piece in lowered(body, given).segmented.segments]
+    assert sum(any(value.name == "tv1" for value in names) for names in reads) == 1

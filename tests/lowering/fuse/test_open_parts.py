@@ -76,3 +76,25 @@ def test_values_at_sizes_of_one_variant_and_refusals_of_others(name):
             torch.testing.assert_close(found, torch_op(x), rtol=1e-4, atol=1e-4)
     assert served[0] and sum(served[:3]) > 1
     assert not served[-1]
+
+
+def maxima_beside_what_is_stored(fd, x, y):
+    """Of two dims of a view that is stored too, and of the three dims of what it is beside."""
+    flat = fd.ops.reshape(x, [-1, 40])
+    top = fd.ops.max(fd.ops.maximum(x, y), [0, 1, 2])
+    return fd.ops.max(flat, [0, 1]), fd.ops.sigmoid(flat), top
+
+
+def test_extents_that_differ_beside_what_is_stored():
+    inputs = [[noise(n, 64, 40), noise(n, 64, 40)] for n in (96, 97, 98)]
+    fd = record(maxima_beside_what_is_stored, inputs[0])
+    made = compile_open(fd, inputs[0], inputs[1:], small(4))
+    assert made is not None
+    key, reader = key_maker(fd.fusion.ir), KeyReader(fd.fusion.ir)
+    plans = [made.at(reader.split(key(given))) for given in inputs]
+    assert plans[0] is not None
+    for plan, (x, y) in zip(plans, inputs, strict=True):
+        if plan is not None:
+            most, stored, top = plan.run([x, y])
+            assert most == x.max() and top == torch.maximum(x, y).max()
+            torch.testing.assert_close(stored, x.reshape(-1, 40).sigmoid())

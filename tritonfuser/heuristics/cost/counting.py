@@ -205,8 +205,9 @@ class Counting:
         """The share of a tile that is computed, of one that reaches past the end of its rows.
 
         All threads together take so many elements of a row, with ``neighbours`` each along memory,
-        and from there on as many again. The compiler knows which of these turns begin behind the
-        end.
+        and from there on as many again. ptxas drops the turns that begin behind the end. Where the
+        length of rows varies it does not; that is left out, so that such kernels have the params
+        of constant sizes.
         """
         turn = threads * neighbours
         if not self._problem.inner:

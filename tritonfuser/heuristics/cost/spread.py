@@ -74,8 +74,8 @@ class Spreading:
         computed: float = 1.0,
     ) -> Spread:
         """How they lie over the threads of a program whose widest load has ``neighbours``, and
-        whose widest along the other side has those ``beside``; by the share of it that is
-        computed."""
+        whose widest along the other side has those ``beside``. Scans have no results for what
+        is not in the ``computed`` share of the tile."""
         each = max(tile.x * tile.r / threads, 1.0)
         wide = min(each, neighbours)
         clocks = 0.0

@@ -36,7 +36,7 @@ class KernelTile(NamedTuple):
     x, r : int
         Positions of axis x and of axis r in a step, tails among them where they are in registers.
     loops : bool
-        Whether there is a loop.
+        Whether there is a loop: along rows that take several steps, or over rows.
     keeps_rows : bool
         Whether rows are whole in registers.
     kept : int

@@ -58,7 +58,7 @@ def limit_for_loads(problem: Problem, work: ElementWork, params: HeuristicParams
     if not problem.device.limits_registers:
         return 0
     tile = tile_of(problem, params)
-    if not tile.loops or tile.steps == 1:
+    if not tile.loops:
         return 0
     time = kernel_seconds(problem, params, work)
     if time is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from math import prod
 
 from ...ir import Value
 from ...symbolic.sizes import hint
@@ -152,5 +153,13 @@ class GroupGraph:
 def _shared_loads(anchor: Anchor, group: FusionGroup) -> int:
     """How much of what an anchor loads a group loads too, in units that are worth a difference."""
     shared = anchor.loaded_tensors & group.loaded_tensors
-    size = sum(value.dtype.info.bytes * hint(value.tensor.numel) for value in shared)
-    return size // WORTH_BYTES
+    return sum(map(_stored_bytes, shared)) // WORTH_BYTES
+
+
+def _stored_bytes(value: Value) -> int:
+    """Bytes of a tensor in memory, about: a dim that an input is expanded along counts as 1."""
+    layout, held = value.tensor.layout, value.tensor.sizes
+    if layout is not None and layout.strides is not None:
+        steps = zip(held, layout.strides, strict=True)
+        held = tuple(size for size, stride in steps if hint(stride))
+    return value.dtype.info.bytes * prod(map(hint, held))

@@ -180,8 +180,14 @@ def _may_leave_remainder(problem: Problem, members: Sequence[Member]) -> bool:
 def _without_padding(problem: Problem, member: Member, count: int, of: int) -> Parts | None:
     """The parts that divide the reduced extents; None where these give too few programs."""
     exact = exact_parts(reduced_extents(member.node), count, of)
-    programs = number_of(exact) * programs_of(problem, schedulers.propose(problem))
-    return None if leaves_idle(problem, programs) else exact
+    idle = choose(env_of(problem), parts_leave_idle, (problem, number_of(exact)))
+    return None if idle else exact
+
+
+def parts_leave_idle(facts: tuple[Problem, int]) -> bool:
+    """Whether so many parts of each row give too few programs, in plain numbers."""
+    problem, parts = facts
+    return leaves_idle(problem, parts * programs_of(problem, schedulers.propose(problem)))
 
 
 def steps_are_slow(facts: tuple[Problem, int, int]) -> bool:
