@@ -86,13 +86,14 @@ def maxima_beside_what_is_stored(fd, x, y):
 
 
 def test_extents_that_differ_beside_what_is_stored():
-    inputs = [[noise(n, 64, 40), noise(n, 64, 40)] for n in (96, 97, 98)]
+    """Parts that divide the rows stay, so other multiples of 16 are served, and no odd sizes."""
+    inputs = [[noise(n, 64, 40), noise(n, 64, 40)] for n in (96, 97, 99, 80, 112, 128)]
     fd = record(maxima_beside_what_is_stored, inputs[0])
-    made = compile_open(fd, inputs[0], inputs[1:], small(4))
+    made = compile_open(fd, inputs[0], inputs[1:3], small(4))
     assert made is not None
     key, reader = key_maker(fd.fusion.ir), KeyReader(fd.fusion.ir)
     plans = [made.at(reader.split(key(given))) for given in inputs]
-    assert plans[0] is not None
+    assert [plan is not None for plan in plans] == [x.shape[0] % 16 == 0 for x, _ in inputs]
     for plan, (x, y) in zip(plans, inputs, strict=True):
         if plan is not None:
             most, stored, top = plan.run([x, y])
