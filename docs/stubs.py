@@ -102,6 +102,10 @@ def overloads(op: Op) -> Iterator[tuple[list[Parameter], str]]:
     if operands:
         yield parameters(op.params, dict.fromkeys(operands, "Scalar")), "Val"
         return
+    if all(param.kind is Kind.VALUE for param in op.params):
+        for kind in ("TensorView", "Val"):
+            yield parameters(op.params, {param.name: kind for param in op.params}), kind
+        return
     yield parameters(op.params, {}), returned(op)
     kinds = {param.kind: param for param in op.params}
     if Kind.DIMS in kinds and Kind.DTYPE in kinds:

@@ -103,6 +103,7 @@ def test_the_last_run_as_text(inputs):
     fd.execute([torch.randn(3, 1, 7), torch.randn(3, 2, 7)])
     fd.execute(inputs)
     assert fd.last_cuda_code(intrinsic_code=True) == fd.fec.get_cuda_kernel(inputs)
+    assert fd.fec.get_cuda_kernel(inputs, intrinsic_code=False) == fd.last_cuda_code()
     assert fd.last_scheduled_fusion_ir(tensor_transforms=True) == fd.fec.get_scheduled_ir(inputs)
     by_hand = example()
     by_hand.manual_execute(inputs)

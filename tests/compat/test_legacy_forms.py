@@ -16,7 +16,7 @@ from tests.compat.programs import equal, noise
 from tritonfuser import disk, options
 from tritonfuser.compat import nvfuser
 from tritonfuser.compat.nvfuser import DataType, FusionCache, FusionDefinition
-from tritonfuser.errors import ArgumentError, DefinitionError, InputError
+from tritonfuser.errors import ArgumentError, DefinitionError, InputError, UndefinedFusionError
 
 ROOT = os.path.dirname(os.path.dirname(tritonfuser.__file__))
 
@@ -233,6 +233,26 @@ def test_a_clone():
     assert torch.equal(other.execute([x])[0], wanted) and repr(other) == repr(fd)
     with pytest.raises(ArgumentError):
         nvfuser.clone(fd, 3)
+
+
+def test_a_clone_without_a_with_block():
+    x = noise(3)
+    (wanted,), fd = ran(negated, x)
+    other = FusionDefinition()
+    nvfuser.clone(fd, other)
+    assert torch.equal(other.execute([x])[0], wanted) and repr(other) == repr(fd)
+    assert FusionCache.get().num_fusions() == 1
+    with pytest.raises(DefinitionError, match="recorded already"):
+        nvfuser.clone(fd, other)
+    with pytest.raises(UndefinedFusionError):
+        nvfuser.clone(FusionDefinition(), empty := FusionDefinition())
+    nvfuser.clone(fd, empty)
+    assert torch.equal(empty.execute([x])[0], wanted)
+
+
+def test_a_cache_prints_what_it_holds():
+    ran(negated, noise(3))
+    assert repr(FusionCache.get()) == "<FusionCache: 1 of at most 8192 fusions>"
 
 
 def test_definitions_go_through_a_file(tmp_path):

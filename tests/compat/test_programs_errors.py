@@ -45,6 +45,9 @@ WRONG_TYPES = {
     "uniform dtype by place": lambda ops, t, s: ops.uniform(0.0, 1.0, [2], D.Float),
     "a scalar for a tensor": lambda ops, t, s: ops.sum(s),
     "a number for a tensor": lambda ops, t, s: ops.reshape(1.0, [1]),
+    "complex of a number": lambda ops, t, s: ops.complex(t, 1.0),
+    "complex of numbers": lambda ops, t, s: ops.complex(0.0, 1.0),
+    "complex of a tensor and a scalar": lambda ops, t, s: ops.complex(ops.cast(t, D.Double), s),
     "matmul of a number": lambda ops, t, s: ops.matmul(t, 2.0),
     "rand_like a scalar": lambda ops, t, s: ops.rand_like(s),
 }

@@ -11,6 +11,7 @@ import textwrap
 import threading
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -138,6 +139,29 @@ def test_scalars_take_numbers_of_their_category_and_below(dtype, good, bad):
     for value in bad:
         with pytest.raises(RuntimeError):
             ones().run([value])
+
+
+@pytest.mark.parametrize(
+    "number",
+    [np.int64(2), np.uint8(2), np.bool_(True), np.float16(1.5), np.float32(1.5), np.float64(1.5)],
+    ids=lambda number: type(number).__name__,
+)
+def test_numbers_of_numpy_are_numbers(number, x):
+    for way in ("run", "plan", "validate", "run_kernel"):
+        fd = simple()
+        found = getattr(fd, way)([x, number])
+        found = found([x, number]) if way == "plan" else found
+        assert torch.equal(found[0], (x + number.item()).relu())
+
+
+def test_an_integer_of_numpy_is_a_size():
+    with FusionDefinition() as fd:
+        n = fd.define_scalar(DataType.Int)
+        fd.add_output(fd.ops.full([n, fd.define_scalar(DataType.Int)], 1.0, DataType.Float))
+    for size in (3, np.int64(3), np.int32(4), 4):
+        assert fd.run([[size, np.int64(2)]])[0].shape == (size, 2)
+    with pytest.raises(InputError, match="is not compatible with the expected data type: int64_t"):
+        fd.run([np.float32(3), 2])
 
 
 def test_inputs_must_be_a_list(x):

@@ -153,6 +153,24 @@ def test_a_product_with_a_factor_that_may_be_any_number_may_be_any():
     fd.validate([x])
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("exponent", [0.5, -0.5])
+def test_powers_that_torch_has_as_roots(exponent, dtype):
+    """Where the exponent is a number, of the run too; one of a tensor makes C's powers."""
+    x = torch.tensor([-math.inf, -2.0, -0.0, 0.0, 4.0, math.inf, math.nan]).to(dtype)
+    exponents = torch.full_like(x, exponent)
+    with FusionDefinition() as fd:
+        base, number = fd.from_pytorch(x), fd.define_scalar(DataType.Double)
+        for power in (exponent, number, fd.from_pytorch(exponents)):
+            fd.add_output(fd.ops.cast(fd.ops.pow(base, power), DataType.Double))
+        fd.add_output(fd.ops.mul(base, fd.ops.pow(fd.ops.neg(number), number)))
+    constant, given, powers, _ = fd.validate([x, exponent, exponents])
+    root = (torch.sqrt if exponent > 0 else torch.rsqrt)(x.double())
+    for found, wanted in ((constant, root), (given, root), (powers, x.double() ** exponents)):
+        torch.testing.assert_close(found, wanted, equal_nan=True)
+        assert torch.equal(found[2].signbit(), wanted[2].signbit())
+
+
 def test_complex_quotients_that_torch_rounds_otherwise():
     """Torch's has an imaginary part of 1.7e-17, that of other steps is 0: both are right."""
     x = torch.full((3,), 0.3 + 0.7j, dtype=torch.complex128)

@@ -205,6 +205,16 @@ def test_errors(name: str, args: Any, kwargs: Any, text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "hint"), [("sum", "Leave dims out, or name all dims,"), ("var_mean", "Name all dims")]
+)
+def test_no_dims_are_refused_with_what_the_op_takes_instead(name: str, hint: str) -> None:
+    builder = GraphBuilder()
+    with pytest.raises(DefinitionError) as error:
+        builder.call(name, add_tensor(builder, (2, 3)), [])
+    assert error.value.hint == f"{hint} to reduce over all of them."
+
+
+@pytest.mark.parametrize(
     ("name", "args"), [("sum", ([0.5],)), ("var_mean", ([0.0],)), ("cumsum", (1.0,)), ("var", ())]
 )
 def test_wrong_types(name: str, args: Any) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from tests.ops.pointwise_harness import BY_NAME
 from tritonfuser.dtypes import DataType
-from tritonfuser.errors import DefinitionError
+from tritonfuser.errors import ArgumentError, DefinitionError
 from tritonfuser.ir import Const, Dim, ScalarType, TensorType, Type, Value
 from tritonfuser.ops.table import Call, OperandType
 
@@ -178,9 +178,11 @@ def test_complex_parts() -> None:
     assert result("complex", scalar(D.Double), scalar(D.Double)) == ScalarType(D.ComplexDouble)
     with pytest.raises(DefinitionError, match="imag not supported"):
         dtype("imag", D.Float)
-    for wrong in ((D.Float, D.Double), (D.Half, D.Half), (tensor(D.Double, 2), 1.0)):
+    for wrong in ((D.Float, D.Double), (D.Half, D.Half)):
         with pytest.raises(DefinitionError, match="complex: expected"):
             dtype("complex", *wrong)
+    with pytest.raises(ArgumentError, match="two tensors or two scalars, got one of each"):
+        dtype("complex", tensor(D.Double, 2), scalar(D.Double))
 
 
 def test_bounds_follow_the_input() -> None:

@@ -13,7 +13,7 @@ from ..shapes import Index, Source, assume_extents_equal, assume_extents_fit
 from ..symbolic.extents import symbol
 from ..symbolic.queries import assume_less
 from ..symbolic.sizes import integer, is_integer
-from .table import Call, Kind, Param
+from .table import REQUIRED, Call, Kind, Param
 
 ARG = Param("arg", Kind.TENSOR)
 """The first parameter of most rows."""
@@ -67,9 +67,11 @@ def reduced_dims(call: Call, rank: int) -> tuple[int, ...]:
     if call.attrs["dims"] is None:
         return tuple(range(rank))
     if not call.dims():
+        required = any(p.name == "dims" and p.default is REQUIRED for p in call.op.params)
+        how = "Name all dims" if required else "Leave dims out, or name all dims,"
         raise DefinitionError(
             f"{call.op.name}: No reduction axis specified",
-            hint="Leave dims out, or name all dims, to reduce over all of them.",
+            hint=f"{how} to reduce over all of them.",
         )
     return tuple(sorted(wrap_dims(call.op.name, call.dims(), rank)))
 

@@ -161,6 +161,17 @@ EXACT = Accuracy(0.0)
 ROUNDED = Accuracy()
 
 
+GIVEN = object()
+"""Stands for a number that a run gives or computes."""
+
+
+def number_of(operand: object) -> object:
+    """The value of a constant, ``GIVEN`` for another number, None for a tensor."""
+    if isinstance(operand, Const):
+        return operand.value
+    return GIVEN if isinstance(operand, Value) and not operand.is_tensor else None
+
+
 @dataclass(frozen=True, slots=True)
 class Pointwise:
     """An op computed element by element, by a Triton expression: ``"{x} + {y}"``.
@@ -176,6 +187,8 @@ class Pointwise:
         The dtype rule.
     constants : tuple of (number, expression)
         Cheaper expressions where the last operand is this constant.
+    by_number : tuple of (dtypes, expression)
+        As ``variants``, where the last operand is a number of the run; ``variants`` if it has none.
     accuracy : Accuracy
         Bounds the error of all of the expressions.
     instructions : int
@@ -187,6 +200,7 @@ class Pointwise:
     variants: tuple[tuple[frozenset[DataType] | None, str], ...]
     typing: TypingRule
     constants: tuple[tuple[float, str], ...] = ()
+    by_number: tuple[tuple[frozenset[DataType] | None, str], ...] = ()
     accuracy: Accuracy = ROUNDED
     instructions: int = 1
 
@@ -198,11 +212,12 @@ class Pointwise:
         return not self.constants and bool(plain)
 
     def expression(self, dtype: DataType, last: object = None) -> str:
-        """The text for operands of ``dtype``; ``last`` is the last operand's value if constant."""
+        """The text for operands of ``dtype``; ``last`` is what ``number_of`` says of the last."""
         for value, text in self.constants:
             if last is not None and last == value:
                 return text
-        for dtypes, text in self.variants:
+        special = self.by_number if last is GIVEN else ()
+        for dtypes, text in (*special, *self.variants):
             if dtypes is None or dtype in dtypes:
                 return text
         raise KeyError(dtype)
@@ -475,6 +490,13 @@ class Call:
         assert isinstance(found, Value | Const), f"{self.op.name}: {name} is missing"
         return found
 
+    @property
+    def oracle(self) -> Callable[..., Any]:
+        """The op's oracle for such operands."""
+        by_number = self.op.oracle_by_number
+        is_number = bool(self.args) and number_of(self.args[-1]) is not None
+        return self.op.oracle if by_number is None or not is_number else by_number
+
     def dims(self, name: str = "dims") -> tuple[int, ...]:
         found = self.attrs[name]
         assert isinstance(found, tuple)
@@ -525,6 +547,8 @@ class Op:
     oracle : callable
         torch reference: ``(operands in order, tuples for lists, **attrs)`` -> tensor or tuple.
         Operands come as torch tensors or Python numbers.
+    oracle_by_number : callable, optional
+        The oracle where the last operand is a number, if torch has another result for it then.
     record : callable, optional
         ``(builder, call) -> Value | tuple``: records other nodes in place of the op's own. A sum
         over size-1 dims is recorded as a squeeze.
@@ -572,6 +596,7 @@ class Op:
     expression: str = ""
     operator: str = ""
     older_order: tuple[str, ...] = ()
+    oracle_by_number: Callable[..., Any] | None = None
 
     @cached_property
     def operands(self) -> dict[str, int]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ..dtypes import Category, DataType, compute_dtype, promote, real_dtype
-from ..errors import DefinitionError
+from ..errors import ArgumentError, DefinitionError
 from ..ir import Arg, Dim, ScalarType, TensorType, Type, Value
 from ..shapes import broadcast_dims
 from .table import Call, OperandType, Typing, TypingRule
@@ -105,7 +105,13 @@ def complex_op(operands: Operands) -> Typing:
     """A complex number from two reals of one dtype."""
     first, second = operands
     made = {DataType.Float: DataType.ComplexFloat, DataType.Double: DataType.ComplexDouble}
-    if first.dtype is not second.dtype or first.is_tensor is not second.is_tensor:
+    if first.is_tensor is not second.is_tensor:
+        raise ArgumentError(
+            "complex(): incompatible function arguments: expected two tensors or two scalars, got "
+            "one of each",
+            hint="fd.ops.full makes a tensor of a scalar.",
+        )
+    if first.dtype is not second.dtype:
         raise DefinitionError(
             "complex: expected two tensors or two scalars of one dtype, got "
             f"{first.dtype} and {second.dtype}",

@@ -16,6 +16,7 @@ from ...errors import IndexRangeError, TritonFuserError
 from ...ir import Arg, Attr, Const, Fusion, Node, Number, ScalarType, Value
 from ...lowering.passes.constant_folding import as_number
 from ...ops import registry
+from ...ops.builder import as_call
 from ...ops.table import Kind, Op, Param, Pointwise, Random, Scan, Scatter, View
 from ...ops.typing_rules import operand_types
 from ..record.statements import HasFusion
@@ -208,9 +209,10 @@ def _evaluated(node: Node, op: Op, operands: list[Any], attrs: dict[str, Any]) -
     NoReferenceError
         torch has no such function for these dtypes.
     """
+    oracle = as_call(node).oracle
     if not isinstance(op.form, View | Scatter) or not op.form.indices:
         try:
-            return op.oracle(*operands, **attrs)
+            return oracle(*operands, **attrs)
         except NotImplementedError as error:
             raise NoReferenceError(
                 f"{node.op}: there is no reference, torch does not compute it: {error}",
@@ -219,7 +221,7 @@ def _evaluated(node: Node, op: Op, operands: list[Any], attrs: dict[str, Any]) -
             ) from error
     moved = [x.cpu() if isinstance(x, torch.Tensor) else x for x in operands]
     try:
-        found = op.oracle(*moved, **attrs)
+        found = oracle(*moved, **attrs)
     except IndexRangeError as error:
         raise error.located(node.loc) from None
     return found.to(device_of(operands))

@@ -37,6 +37,9 @@ class FusionCache(Unpicklable):
         self._max = max_fusions
         self._fusions = LRUCache(max_fusions)
 
+    def __repr__(self) -> str:
+        return f"<FusionCache: {self.num_fusions()} of at most {self._max} fusions>"
+
     @classmethod
     def get(
         cls,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import sys
 from collections.abc import Sequence
-from contextlib import redirect_stdout
+from contextlib import nullcontext, redirect_stdout
 from typing import Any
 
 import torch
@@ -229,7 +229,7 @@ class LegacyFusionDefinition(FusionDefinition):
 
 
 def clone(source: FusionDefinition, target: FusionDefinition) -> None:
-    """Record what a definition has into another one, in whose ``with`` block this is called.
+    """Record what a definition has into another one, in its ``with`` block or without one.
 
     Parameters
     ----------
@@ -237,7 +237,15 @@ def clone(source: FusionDefinition, target: FusionDefinition) -> None:
         A definition that is recorded.
     target : FusionDefinition
         One in which nothing is recorded yet.
+
+    Raises
+    ------
+    DefinitionError
+        Something is recorded in ``target``.
     """
     expect("clone", FusionDefinition, source)
     expect("clone", FusionDefinition, target)
-    restore(target.fusion, source.to_dict())
+    data = source.to_dict()
+    is_open = target._fusion is not None and target._fusion.open > 0
+    with nullcontext() if is_open else target:
+        restore(target.fusion, data)

@@ -1,4 +1,4 @@
-"""The inputs of a run: nested lists flattened, CPU tensors refused, errors given their line."""
+"""The inputs of a run: lists flattened, numbers converted, CPU tensors refused, errors located."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 import torch
 
 from ...cache.calls.diagnosis import (
@@ -26,7 +27,9 @@ CPU_TEXT = "Found unsupported device cpu, only scalar CPU or CUDA tensors are su
 
 
 def flatten_inputs(inputs: Any) -> Inputs:
-    """The inputs without nested lists and tuples; the same object where there are none.
+    """The inputs without nested lists and tuples, and numbers of NumPy as those of Python.
+
+    The same object where there are none of these.
 
     Raises
     ------
@@ -35,9 +38,15 @@ def flatten_inputs(inputs: Any) -> Inputs:
     """
     refuse_unlisted(inputs)
     given: Inputs = inputs
-    if any(isinstance(item, list | tuple) for item in given):
+    if any(isinstance(item, _CONVERTED) for item in given):
         return list(_leaves(given, 0))
     return given
+
+
+_OF_NUMPY = (np.integer, np.bool_, np.float16, np.float32, np.complex64)
+"""Numbers of NumPy, other than those that are a float or a complex of Python too."""
+
+_CONVERTED = (list, tuple, *_OF_NUMPY)
 
 
 def flat_runs(varying: Any) -> list[Inputs]:
@@ -77,7 +86,7 @@ def _leaves(inputs: Inputs, depth: int) -> Iterator[Any]:
         if isinstance(item, list | tuple):
             yield from _leaves(item, depth + 1)
         else:
-            yield item
+            yield item.item() if isinstance(item, _OF_NUMPY) else item
 
 
 def run_or_flatten(
@@ -85,7 +94,8 @@ def run_or_flatten(
 ) -> list[torch.Tensor]:
     """Run, and once more with flattened inputs where they do not fit as they are.
 
-    So a call with flat inputs, the usual one, does not look for nested lists.
+    So a call with flat inputs, the usual one, does not look for nested lists, and none for numbers
+    of NumPy.
     """
     try:
         return execute(inputs)
@@ -107,8 +117,11 @@ def refuse_cpu(fusion: Fusion, inputs: Inputs) -> None:
     InputError
         An output computed from CPU scalars alone.
     """
-    for place, given in enumerate(inputs):
-        if isinstance(given, torch.Tensor) and given.is_cpu and given.dim():
+    on_cpu = [n for n, x in enumerate(inputs) if isinstance(x, torch.Tensor) and x.is_cpu]
+    if not on_cpu:
+        return
+    for place in on_cpu:
+        if inputs[place].dim():
             raise UnsupportedDeviceError(
                 CPU_TEXT,
                 hint=f"Input {place} is on the CPU; NVF_CPU_AS_CUDA=1 lets such tensors in.",

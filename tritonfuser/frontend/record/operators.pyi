@@ -818,20 +818,18 @@ class Operators:
     @overload
     def hypot(self, lhs: Scalar, rhs: Scalar) -> Val: ...
     @overload
-    def complex(self, lhs: TensorView, rhs: Operand) -> TensorView:
+    def complex(self, lhs: TensorView, rhs: TensorView) -> TensorView:
         """The complex number with a given real and imaginary part.
 
         Parameters
         ----------
-        lhs : TensorView | Val | bool | int | float | complex
+        lhs : TensorView | Val
             The left operand.
-        rhs : TensorView | Val | bool | int | float | complex
+        rhs : TensorView | Val
             The right operand; operands broadcast and promote as the page of ops says.
         """
     @overload
-    def complex(self, lhs: Operand, rhs: TensorView) -> TensorView: ...
-    @overload
-    def complex(self, lhs: Scalar, rhs: Scalar) -> Val: ...
+    def complex(self, lhs: Val, rhs: Val) -> Val: ...
     @overload
     def eq(self, lhs: TensorView, rhs: Operand) -> TensorView:
         """Whether lhs equals rhs.

@@ -106,8 +106,11 @@ class FusionExecutorCache:
             raise InputError("get_most_recent_scheduled_ir: nothing was executed yet")
         return str(plan.lowered.segmented)
 
-    def get_cuda_kernel(self, inputs: Inputs) -> str:
-        """The generated kernels: Triton source, where nvFuser gives CUDA."""
+    def get_cuda_kernel(self, inputs: Inputs, *, intrinsic_code: bool = True) -> str:
+        """The generated kernels: Triton source, where nvFuser gives CUDA.
+
+        ``intrinsic_code`` is accepted and has no effect.
+        """
         return "\n".join(kernel.text for kernel in self.core.kernels(flatten_inputs(inputs)))
 
     def get_output_shardings(self) -> list[Sharding]:

@@ -15,7 +15,7 @@ from ...heuristics.bounds import Instructions
 from ...ir import Const, Node, Value
 from ...ops.builder import op_of
 from ...ops.registry import get
-from ...ops.table import Moments, Pointwise, Random, Reduction, Scan
+from ...ops.table import Moments, Pointwise, Random, Reduction, Scan, number_of
 from ...ops.typing_rules import operand_types
 
 NONE = Instructions()
@@ -143,9 +143,8 @@ def _of_pointwise(node: Node, form: Pointwise) -> Instructions:
 def _expression(node: Node, form: Pointwise) -> tuple[str, DataType, DataType]:
     """The expression of a node, and the dtypes of its operands and of what it computes."""
     typing = form.typing(operand_types([a for a in node.args if isinstance(a, Value | Const)]))
-    last = node.args[-1]
-    number = last.value if isinstance(last, Const) else None
-    return form.expression(typing.operands[0], number), typing.operands[0], typing.computed
+    text = form.expression(typing.operands[0], number_of(node.args[-1]))
+    return text, typing.operands[0], typing.computed
 
 
 @cache

@@ -372,6 +372,17 @@ def int_pow(x, y):
 
 
 @triton.jit
+def power_by_number(power, x, y):
+    """``x ** y`` as torch has it for one exponent: of 0.5 and -0.5 it is the root, or 1 / root.
+
+    They have the sign of a zero, and minus infinity has none.
+    """
+    x = tl.where(power == power, x, x)  # it may be a number
+    edge = tl.where(x == 0, libdevice.copysign(power, x), float("nan"))
+    return tl.where((tl.abs(y) == 0.5) & (x <= 0), edge, power)
+
+
+@triton.jit
 def inverse_power(x, n: tl.constexpr):
     """``x ** -n`` for 1 and 2, as torch has it where the exponent is a number."""
     if x.dtype.is_int():

@@ -9,7 +9,7 @@ import torch
 from ...dtypes import EIGHT_BIT_FLOATS, Category, DataType, e4m3_saturates, int_range
 from ...ir import Const, Node
 from ...ops.builder import as_call
-from ...ops.table import Pointwise
+from ...ops.table import Pointwise, number_of
 from ...symbolic.sizes import is_size
 from .lines import Name
 
@@ -74,8 +74,7 @@ def typed(name: Name) -> str:
 
 
 def last_value(node: Node) -> object:
-    last = node.args[-1]
-    return last.value if isinstance(last, Const) else None
+    return number_of(node.args[-1])
 
 
 def triton_name(dtype: DataType) -> str:

@@ -28,7 +28,7 @@ def fold(call: Call, dtype: DataType) -> Const | None:
     operands = [_tensor(a) if isinstance(a, Const) else None for a in call.args]
     with torch.device("cpu"):  # whatever the program's default device is
         try:
-            result = call.op.oracle(*operands, **call.attrs)
+            result = call.oracle(*operands, **call.attrs)
         except NotImplementedError:  # torch has few functions of unsigned integers; kernels have
             return None
         return Const(as_number(torch.as_tensor(result).item(), dtype), dtype)

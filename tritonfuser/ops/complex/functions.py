@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import torch
+
 from .pairs import (
     Pair,
     Rule,
@@ -23,10 +25,21 @@ from .pairs import (
 _FAR = 20.0
 """From here on 1 - tanh(x) is less than an ulp of 1, and sinh(x)**4 is still finite in Float."""
 
+_TINY = 1e-30
+"""Below this ``square_root`` scales: half of the sum of two sizes might lose digits in Float."""
+
 
 def _size(x: Pair) -> Any:
     """The absolute value, without overflow on the way."""
     return x.re.hypot(x.im)
+
+
+def log_size(x: Pair) -> Any:
+    """The logarithm of the absolute value, also where that itself is too large to be held."""
+    size, half = _size(x), _size(_scaled(x, 0.5))
+    over = size.isinf()
+    log = over.where(half, size).log()
+    return over.where(log + math.log(2), log)
 
 
 def _angle(x: Pair) -> Any:
@@ -83,7 +96,7 @@ def _exp(x: Pair) -> Pair:
 
 
 def _log(x: Pair) -> Pair:
-    return Pair(_size(x).log(), _angle(x))
+    return Pair(log_size(x), _angle(x))
 
 
 def _expm1(x: Pair) -> Pair:
@@ -97,7 +110,7 @@ def _log1p(x: Pair) -> Pair:
     squares = x.re * (x.re + 2.0) + x.im * x.im
     shifted = Pair(x.re + 1.0, x.im)
     near = x.re.abs().lt(0.5).logical_and(x.im.abs().lt(0.5))
-    return Pair(near.where(squares.log1p() * 0.5, _size(shifted).log()), _angle(shifted))
+    return Pair(near.where(squares.log1p() * 0.5, log_size(shifted)), _angle(shifted))
 
 
 def _sigmoid(x: Pair) -> Pair:
@@ -124,13 +137,26 @@ silu = formula(lambda x: multiply(x, _sigmoid(x)))
 
 def square_root(x: Pair) -> Pair:
     """The half sum of the sizes under a real root is never a difference: no digits are lost."""
-    root = (x.re.abs() * 0.5 + _size(x) * 0.5).sqrt()
+    root = _root_of_half_sum(x)
     rest = root.eq(0.0).where(x.im.abs(), x.im.abs() / (root * 2.0))
     right = x.re.ge(0.0)
     endless = x.im.isinf()
     re = endless.where(x.im.abs(), right.where(root, rest))
     im = endless.where(x.im.abs(), right.where(rest, root))
     return Pair(re, x.im.signbit().where(-im, im))
+
+
+def _root_of_half_sum(x: Pair) -> Any:
+    """``sqrt((|re| + |x|) / 2)``, scaled by a power of 4 where the sum is too large or too small.
+
+    Kahan: Branch cuts for complex elementary functions, 1987: CSSQS.
+    """
+    total = x.re.abs() + _size(x)
+    eighth = _scaled(x, 0.125)
+    large, small = total.isinf(), total.lt(_TINY)
+    half = small.where(total * 2.0**23, total * 0.5)
+    root = large.where(eighth.re.abs() + _size(eighth), half).sqrt()
+    return large.where(root * 2.0, small.where(root * 2.0**-12, root))
 
 
 def _pow(x: Pair, y: Pair) -> Pair:
@@ -140,11 +166,29 @@ def _pow(x: Pair, y: Pair) -> Pair:
         made: Pair = constant(x)
         return made
     size, angle = _size(x), _angle(x)
-    power = size.pow(y.re) * (-y.im * angle).exp()
     # 0 has no logarithm; its powers are 0 where the exponent is on the right side.
     gone = size.eq(0.0).logical_and(y.re.gt(0.0))
-    turn = gone.where(0.0, times(y.im, size.log()) + y.re * angle)
-    return _from_polar(power, turn)
+    turn = gone.where(0.0, times(y.im, log_size(x)) + y.re * angle)
+    return _from_polar(_size_of_power(x, y), turn)
+
+
+def _size_of_power(x: Pair, y: Pair) -> Any:
+    """``|x| ** re(y) * exp(-im(y) angle(x))``, by one exponential where a factor has no number.
+
+    Both factors are exact to the last digits, which an exponential of a large sum is not.
+    """
+    size, log, growth = _size(x), log_size(x), -y.im * _angle(x)
+    power, factor = size.pow(y.re), growth.exp()
+    opposed = ((power - 1.0) * (factor - 1.0)).lt(0.0)
+    beyond = power.maximum(factor).isinf().logical_or(power.minimum(factor).lt(_smallest(size)))
+    too_large = size.isinf().logical_and(log.isfinite())
+    alone = too_large.logical_or(opposed.logical_and(beyond))
+    return alone.where((y.re * log + growth).exp(), power * factor)
+
+
+def _smallest(x: Term) -> float:
+    """The least number that has all its digits in the dtype of ``x``."""
+    return torch.finfo(x.operand.dtype.info.torch).tiny
 
 
 _EXPONENTS: dict[float, Rule] = {

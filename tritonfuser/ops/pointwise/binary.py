@@ -6,9 +6,9 @@ import torch
 
 from .. import typing_rules as rules
 from ..complex import functions, pairs
-from ..table import COARSE, EXACT, Accuracy, Op, Samples
+from ..table import COARSE, EXACT, Accuracy, Kind, Op, Param, Samples
 from . import oracles
-from .constructors import binary, per
+from .constructors import binary, per, pointwise
 
 # A table: a row is one op, not a column of arguments.
 # fmt: off
@@ -33,6 +33,10 @@ ARITHMETIC: tuple[Op, ...] = (
            constants=((1, "{lhs}"), (2, "{lhs} * {lhs}"), (3, "{lhs} * {lhs} * {lhs}"),
                       (0.5, "square_root({lhs})"), (-0.5, "libdevice.rsqrt({lhs})"),
                       (-1, "inverse_power({lhs}, 1)"), (-2, "inverse_power({lhs}, 2)")),
+           by_number=per(
+               double="power_by_number(libdevice.pow({lhs}, {rhs}), {lhs}, {rhs})",
+               floating="power_by_number(pow_float({lhs}, {rhs}), {lhs}, {rhs})"),
+           oracle_by_number=oracles.power_by_number,
            complex=functions.power, operator="pow", accuracy=Accuracy(2), instructions=84),
     binary("minimum", _default, per(boolean="{lhs} & {rhs}", other="minimum({lhs}, {rhs})"),
            torch.minimum, "The smaller operand; nan where either is nan.", accuracy=EXACT),
@@ -71,8 +75,9 @@ ARITHMETIC: tuple[Op, ...] = (
     binary("hypot", rules.float_op, "libdevice.hypot({lhs}, {rhs})", torch.hypot,
            "sqrt(lhs ** 2 + rhs ** 2), without overflow of the squares.", accuracy=Accuracy(3),
            instructions=20),
-    binary("complex", rules.complex_op, (), torch.complex,
-           "The complex number with a given real and imaginary part.", complex=pairs.from_parts),
+    pointwise("complex", (Param("lhs", Kind.VALUE), Param("rhs", Kind.VALUE)), rules.complex_op, (),
+              torch.complex, "The complex number with a given real and imaginary part.",
+              complex=pairs.from_parts),
 )
 
 COMPARISONS: tuple[Op, ...] = (

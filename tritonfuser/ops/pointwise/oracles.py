@@ -127,6 +127,15 @@ def power(x: Tensor, y: Tensor) -> Tensor:
     return torch.where(y < 0, inverse, torch.pow(x, y.clamp(min=0)))
 
 
+def power_by_number(x: Tensor, y: Tensor) -> Tensor:
+    """``power`` with one exponent: for 0.5 and -0.5 torch takes roots, of -0 and -inf others."""
+    root = _ROOTS.get(y.item()) if x.is_floating_point() else None
+    return power(x, y) if root is None else root(x)
+
+
+_ROOTS = {0.5: torch.sqrt, -0.5: torch.rsqrt}
+
+
 def lerp(x: Tensor, y: Tensor, weight: Tensor) -> Tensor:
     if _is_bool(x):
         return torch.where(weight, y, x)

@@ -112,7 +112,7 @@ class _Walk:
         attrs = {key: _wide(attr) for key, attr in call.attrs.items()}
 
         def function(*given: torch.Tensor | None) -> torch.Tensor:
-            found = call.op.oracle(*given, **attrs)
+            found = call.oracle(*given, **attrs)
             assert isinstance(found, torch.Tensor)
             return found
 
