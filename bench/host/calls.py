@@ -13,6 +13,7 @@ from tritonfuser import FusionDefinition
 
 EAGER, COMPILED = "eager a + b", "torch.compile of a + b"
 RUN, PLAN, INTO = "fd.run([a, b])", "plan([a, b])", "plan([a, b], out=[c])"
+THERE = "fd.run([a, b], device=a.device)"
 MANY_RUN, MANY_PLAN = "fd.run, 10 inputs, 4 kernels", "plan, 10 inputs, 4 kernels"
 GRAPH = "plan.graph([a, b])()"
 ELEMENTS = 1024
@@ -45,6 +46,7 @@ class Bar:
 BARS = (
     Bar(RUN, EAGER, 1.7),
     Bar(RUN, COMPILED, 0.4),
+    Bar(THERE, RUN, 1.3),
     Bar(PLAN, EAGER, 1.2),
     Bar(INTO, EAGER, 1.2),
     Bar(MANY_RUN, EAGER, 5.0),
@@ -71,6 +73,7 @@ def _one_kernel(device: str) -> list[Call]:
         Call(EAGER, lambda: a + b),
         Call("eager torch.add(a, b, out=c)", partial(torch.add, a, b, out=into)),
         Call(RUN, lambda: fd.run([a, b]), kernels),
+        Call(THERE, lambda: fd.run([a, b], device=a.device), kernels),
         Call(PLAN, lambda: plan([a, b]), kernels),
         Call(INTO, lambda: plan([a, b], out=out), kernels),
     ]

@@ -81,6 +81,54 @@ def test_a_device_asked_for_must_be_that_of_the_tensors(gpu):
             with_device(run_options(device=device), inputs)
 
 
+def test_naming_the_device_of_the_inputs_leaves_nothing_to_ask(monkeypatch):
+    """Tracers name it in every call; no options are made of it then."""
+    x = torch.arange(3.0)
+    with FusionDefinition() as fd:
+        fd.add_output(fd.ops.neg(fd.from_pytorch(x)))
+    fd.run([x])
+
+    def with_options(*args):
+        raise AssertionError("options were made")
+
+    monkeypatch.setattr(fd, "_run", with_options)
+    (found,) = fd.run([x], device=x.device)
+    assert torch.equal(found, -x)
+    with pytest.raises(AssertionError, match="options were made"):
+        fd.run([x], device="cpu")
+    monkeypatch.undo()
+    with pytest.raises(RuntimeError, match="'cuda:0' was asked for, but inputs are on cpu"):
+        fd.run([x], device=0)
+    with pytest.raises(RuntimeError, match="to be an at::Tensor but got scalar 3"):
+        fd.run([3], device=x.device)
+
+
+def test_one_tensor_says_where_a_run_is(gpu):
+    """That of most dims: 0-dim ones may be CPU scalars."""
+    with FusionDefinition() as fd:
+        s = fd.define_tensor([], is_cpu=True)
+        a = fd.define_tensor([-1], contiguity=True)
+        fd.add_output(fd.ops.mul(a, s))
+    assert not fd._is_there([on_cpu(), gpu(3)], 0)  # nothing was run: nobody decides yet
+    fd.run([torch.ones(()), torch.ones(3)])
+    for device in (0, torch.device("cuda", 0)):
+        assert fd._is_there([on_cpu(), gpu(3)], device)
+        assert fd._is_there([gpu(), gpu(3)], device)
+    for device in (1, -1, True, "cuda:0", "cuda", torch.device("cuda"), torch.device("cpu")):
+        assert not fd._is_there([on_cpu(), gpu(3)], device)
+    assert fd._is_there([on_cpu(), on_cpu(3)], torch.device("cpu"))
+    assert not fd._is_there([on_cpu(), on_cpu(3)], -1)
+    for inputs in ([on_cpu()], [[on_cpu(), gpu(3)]], [on_cpu(), 3.0], iter(())):
+        assert not fd._is_there(inputs, 0)
+
+
+def test_a_cpu_scalar_alone_does_not_say_where_a_run_is():
+    with FusionDefinition() as fd:
+        fd.add_output(fd.ops.neg(fd.define_tensor([], is_cpu=True)))
+    fd.run([torch.ones(())])
+    assert not fd._is_there([on_cpu()], torch.device("cpu"))
+
+
 def test_from_pytorch_wants_one_device(gpu):
     with FusionDefinition() as fd:
         fd.from_pytorch(gpu(3))

@@ -19,6 +19,7 @@ Definition = TypeVar("Definition", bound="Travelling")
 _MADE_AGAIN = frozenset(
     (
         "_cache",
+        "_deciding",
         "_devices",
         "_fast_path",
         "_fec",

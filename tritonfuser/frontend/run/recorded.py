@@ -34,6 +34,9 @@ class Recorded:
     _ke: KernelExecutor | None = None
     _cache: FusionExecutorCache | None = None
     _fast_path: Execute | None = None
+    _deciding: int | None = None
+    """The input, of most dims, whose device is that of a run; None where none is a tensor."""
+
     _repro_inputs: list[str] | None = None
 
     @property
@@ -122,10 +125,11 @@ class Recorded:
         execute = cache.core.execute
         fusion = cache.core.fusion
         ranks = {p: v.tensor.rank for p, v in enumerate(fusion.inputs) if v.is_tensor}
-        if not self._gpu_only() or not ranks:
-            return execute
         # The executor refuses inputs on two devices, so one tensor decides: one with dims if any.
-        first, count = max(ranks, key=lambda p: ranks[p]), len(fusion.inputs)
+        first = self._deciding = max(ranks, key=lambda p: ranks[p], default=None)
+        if not self._gpu_only() or first is None:
+            return execute
+        count = len(fusion.inputs)
 
         def on_cuda(inputs: Inputs) -> list[torch.Tensor]:
             if len(inputs) == count and getattr(inputs[first], "is_cpu", False):
@@ -134,3 +138,16 @@ class Recorded:
             return execute(inputs)
 
         return on_cuda
+
+    def _is_there(self, inputs: Inputs, device: object) -> bool:
+        """Whether the inputs decide for the device that was asked for, so that nothing is left to
+        ask. Tracers name it in every call."""
+        place = self._deciding
+        if place is None or not isinstance(inputs, list | tuple) or place >= len(inputs):
+            return False
+        given = inputs[place]
+        if not isinstance(given, torch.Tensor) or not (given.is_cuda or given.dim()):
+            return False
+        if type(device) is int:
+            return given.is_cuda and given.get_device() == device
+        return isinstance(device, torch.device) and given.device == device

@@ -104,10 +104,10 @@ class Runnable(Queries):
             execute is None
             or params is not None
             or schedule is not None
-            or device is not None
             or save_repro_inputs
             or _enable_options
             or _disable_options
+            or (device is not None and not self._is_there(inputs, device))
         ):
             options = run_options(params, device, _enable_options, _disable_options, schedule)
             return self._run(inputs, options, save_repro_inputs)
