@@ -8,10 +8,12 @@ from dataclasses import replace
 from math import inf
 
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.heuristics.test_schedulers import CPU, H200, KINDS, norm
+from tritonfuser import DataType, FusionDefinition
 from tritonfuser.device import VECTOR_BYTES
 from tritonfuser.heuristics import schedulers
 from tritonfuser.heuristics.cost.constants import H200_CONSTANTS
@@ -26,11 +28,18 @@ from tritonfuser.heuristics.params import (
 from tritonfuser.heuristics.problem import ElementWork, Problem
 from tritonfuser.heuristics.row_tiling import loop_tails
 from tritonfuser.heuristics.search import choice
-from tritonfuser.heuristics.search.choice import GAIN, GAIN_OF_FLAT, chosen, difference
+from tritonfuser.heuristics.search.choice import (
+    GAIN,
+    GAIN_OF_FLAT,
+    GAIN_OF_GATHERS,
+    chosen,
+    difference,
+)
 from tritonfuser.heuristics.search.narrowed import alternatives
 from tritonfuser.heuristics.search.spaces import SPACES
 from tritonfuser.heuristics.search.warps import ALIKE, Kernels, spread_over_warps
 from tritonfuser.heuristics.streams import Stream
+from tritonfuser.lowering.cost import segment_time
 
 WORK = ElementWork(before=4, reducing=1, reductions=1, carried=1)
 
@@ -123,13 +132,41 @@ def test_wide_columns_that_begin_inside_vectors_have_tiles_of_lines():
     assert seconds(problem, params, work) < GAIN * seconds(problem, rules, work)
 
 
+def test_rows_of_a_scan_in_one_step_wait_once():
+    """Where the rules have two steps, of which the second one begins when the first has ended."""
+    problem = KINDS["scan"]
+    rules, params = schedulers.propose(problem), chosen(problem, WORK)
+    assert rules.block_r < problem.reduced <= params.block_r
+
+
+def test_what_is_gathered_from_a_row_is_gathered_by_few_programs():
+    """H200, 4096 indices in each of 8192 rows of 8192, float32: 223 us by the rules' four programs
+    a row, 177 by two, which find sectors in the L1 cache that were read before."""
+    with FusionDefinition() as fd:
+        table = fd.define_tensor(shape=[-1, -1], contiguity=True, dtype=DataType.Float)
+        index = fd.define_tensor(shape=[-1, -1], contiguity=True, dtype=DataType.Int)
+        fd.add_output(fd.ops.gather(table, index, 1))
+    inputs = [
+        torch.empty(8192, 8192, device="meta"),
+        torch.empty(8192, 4096, dtype=torch.int64, device="meta"),
+    ]
+    (piece,) = fd.segments(inputs, arch="sm_90").segments
+    rules = schedulers.propose(piece.problem)
+    assert piece.params.block_x >= 2 * rules.block_x
+    before, after = (float(segment_time(piece, each).seconds) for each in (rules, piece.params))
+    assert GAIN_OF_FLAT * before < after < GAIN_OF_GATHERS * before
+
+
 def kept(problem, work=WORK):
     rules = schedulers.propose(problem)
     assert difference(problem, work, rules) == ""
     return chosen(problem, work) == rules
 
 
-@pytest.mark.parametrize("name", [n for n in KINDS if n not in ("reduction", "outer_persistent")])
+OF_THE_MODEL = ("reduction", "outer_persistent", "scan")
+
+
+@pytest.mark.parametrize("name", [n for n in KINDS if n not in OF_THE_MODEL])
 def test_near_the_bound_the_rules_choose(name):
     problem = KINDS[name]
     flat = replace(problem, axes=(problem.parallel,))  # as a kernel without rows has
@@ -312,7 +349,7 @@ def test_other_params_are_much_faster_and_fit_the_registers(problem, work, are_p
     assert type(params) is type(rules)
     before, after = (predicted(problem, each, work) for each in (rules, params))
     launch = H200_CONSTANTS.launch_s
-    gain = GAIN_OF_FLAT if problem.is_flat else GAIN
+    gain = choice._gain(problem)
     is_much_faster = after.seconds + launch <= gain * (before.seconds + launch)
     same_tile = replace(rules, num_warps=params.num_warps) == params
     is_of_rules = found == rules and same_tile and are_more_warps(rules, params)
@@ -483,7 +520,7 @@ def test_ends_of_rows_in_pieces_are_predicted_to_spill():
     work = ElementWork(before=1, after=3, reducing=1, reductions=1, carried=1)
     broken, whole = (predicted(piecewise(n), KEPT_END, work) for n in (1629, 57015))
     assert broken.registers > broken.register_limit
-    assert not whole.may_spill and broken.seconds > 3 * whole.seconds
+    assert not whole.may_spill and broken.seconds > 2.5 * whole.seconds
     # Pieces that begin at vectors have an address for each vector.
     aligned = predicted(piecewise(1632, row=57120), KEPT_END, work)
     assert whole.registers < aligned.registers < broken.registers

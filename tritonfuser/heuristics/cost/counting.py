@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from math import ceil
 
+from ...device import WORD_BYTES
 from ...lazy import cached_property
 from ..params import (
     InnerOuterPersistentParams,
@@ -48,6 +49,7 @@ class Counting:
         self._full_loads = float(len(problem.full_loads))
         self._crosses = lies_both_ways(problem)
         self._accumulators = _accumulators(problem, work)
+        self._row_words = _row_words(problem)
         self._scan_share = _scan_share(problem, work)
         self._of_problem = ProblemCounts(
             loads=float(sum(not s.is_store for s in problem.streams)),
@@ -129,6 +131,7 @@ class Counting:
         threads = params.num_warps * self._problem.device.warp_size
         traffic, refetched = self._traffic(params, tile, threads)
         size = tile.x * tile.r
+        row_elements = size if _align(params) > 1 else tile.r
         computed = 1.0
         if _is_one_tile(params):
             computed = float(self.computed_share(tile, threads, traffic.neighbours, PLAIN))
@@ -166,6 +169,7 @@ class Counting:
             loaded=traffic.loaded_elements / size,
             addresses=traffic.addresses,
             held=tile.kept / threads,
+            row_words=self._row_words * max(row_elements * computed / threads, 1.0),
             register_limit=float(register_limit(self._problem.device, params)),
             waiting_s=_waiting(params, tile.steps),
         )
@@ -260,6 +264,10 @@ def _is_one_tile(params: KernelParams) -> bool:
     return tiling is not None and not tiling.tails and tiling.align == 1
 
 
+CARRIED_BY_MOMENTS = 1.6
+"""Numbers that a loop carries for a mean with a variance: the mean, and the sum of squares."""
+
+
 def _accumulators(problem: Problem, work: ElementWork) -> float:
     """Numbers that an element of a step carries along a row, in one of the passes over it.
 
@@ -267,8 +275,17 @@ def _accumulators(problem: Problem, work: ElementWork) -> float:
     """
     if problem.outer_members or not work.reductions:
         return 0.0
-    carried = 0.0 if problem.online_softmax else work.carried / max(problem.passes_to_reduce, 1)
-    return max(carried, 1.0)
+    if problem.online_softmax:
+        return 1.0
+    moments = 0 if problem.scans else max(work.reductions - work.carried, 0)
+    carried = work.carried + CARRIED_BY_MOMENTS * moments
+    return max(carried / max(problem.passes_to_reduce, 1), 1.0)
+
+
+def _row_words(problem: Problem) -> float:
+    """32-bit words that are loaded for a position of a row, of what lies along rows alone."""
+    along = (s for s in problem.streams if s.along_r and not s.along_x and not s.is_store)
+    return sum(max(s.item_bytes / WORD_BYTES, 0.5) for s in along)
 
 
 def _scan_share(problem: Problem, work: ElementWork) -> float:

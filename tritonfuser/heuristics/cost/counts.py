@@ -91,6 +91,9 @@ class Counts(NamedTuple):
         Addresses of a thread's loads of a step that are no offsets from one another.
     held : float
         Elements of a thread of the end of a row, which it keeps while a loop reads the rest.
+    row_words : float
+        32-bit words of a thread of what lies along rows alone, as weights. Where tiles begin at
+        vectors, wherever their rows do, each row has its own.
     kept_tensors : float
         Tensors whose elements stay in registers until their row is reduced.
     accumulators : float
@@ -159,6 +162,7 @@ class Counts(NamedTuple):
     loaded: Number
     addresses: Number
     held: Number
+    row_words: Number
     register_limit: Number
     waiting_s: Number
 
@@ -236,6 +240,7 @@ class LeastCounts(NamedTuple):
     held: Number
     register_limit: Number
     waiting_s: float
+    row_words: float = 0.0
     loaded_bytes: float = 0.0
     index_instructions: float = 0.0
 

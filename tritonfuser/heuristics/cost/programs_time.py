@@ -34,10 +34,13 @@ class ProgramsTime(NamedTuple):
         Seconds that each resource is busy.
     tail_s : float
         Seconds of the last programs that no others hide.
+    ahead : float
+        Steps of a program whose loads are under way at a time, about; at least 1.
     """
 
     resources: dict[str, Number]
     tail_s: Number
+    ahead: Number
 
 
 def resident_programs(
@@ -79,7 +82,8 @@ def programs_time(
     warps = on_sm * n.warps
     issue = device.rates.issue / NVIDIA_WARP_SIZE
     computing = _computing(n, c, instructions * slower, issue, m) / clock
-    program = c.start_s + _waiting(n, c, instructions / n.steps, m) + computing + n.waiting_s
+    ahead = _steps_ahead(n, instructions / n.steps, m)
+    program = c.start_s + _waiting(n, c, ahead) + computing + n.waiting_s
     around = c.start_s + c.latency_s
     special = device.rates.sfu / NVIDIA_WARP_SIZE
     elements = warps * n.steps * n.elements * (device.warp_size / NVIDIA_WARP_SIZE)
@@ -89,7 +93,7 @@ def programs_time(
         "programs": on_sm * (c.program_clocks + n.warps * c.warp_clocks) / clock,
         "latency": m.maximum(m.ceil(on_sm / resident) * program - around, 0.0),
     }
-    return ProgramsTime(resources, c.tail * computing / visits)
+    return ProgramsTime(resources, c.tail * computing / visits, ahead)
 
 
 def _instructions(n: Counts | LeastCounts, c: Constants, moved: Number, m: Numbers) -> Number:
@@ -114,8 +118,8 @@ def _instructions(n: Counts | LeastCounts, c: Constants, moved: Number, m: Numbe
     return n.steps * step + reduced + c.program_instructions
 
 
-def _waiting(n: Counts | LeastCounts, c: Constants, step: Number, m: Numbers) -> Number:
-    """Seconds that a program waits for memory, if it had the multiprocessor for itself.
+def _steps_ahead(n: Counts | LeastCounts, step: Number, m: Numbers) -> Number:
+    """Steps of a program whose loads are under way at a time, about.
 
     Parameters
     ----------
@@ -125,7 +129,11 @@ def _waiting(n: Counts | LeastCounts, c: Constants, step: Number, m: Numbers) ->
     unrolled = m.maximum(UNROLLED_INSTRUCTIONS * n.passes / step, 1.0)
     # No compiler moves loads across the barrier where warps meet.
     ahead = m.where(n.alone > 0, 1.0, unrolled)
-    ahead = m.where(n.stages > 1, m.maximum(n.stages - 1.0, 1.0), ahead + n.prefetches)
+    return m.where(n.stages > 1, m.maximum(n.stages - 1.0, 1.0), ahead + n.prefetches)
+
+
+def _waiting(n: Counts | LeastCounts, c: Constants, ahead: Number) -> Number:
+    """Seconds that a program waits for memory, if it had the multiprocessor for itself."""
     later = c.second_latency * (n.passes - 1)
     return c.latency_s * (1 + later + n.passes * (n.steps - 1) / ahead)
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from ..cost.constants import constants_of
+from ..cost.footprint import run_along
 from ..cost.registers import most_registers, registers_given, registers_left
 from ..cost.tiles import KernelTile, tile_of
 from ..cost.traffic import is_linear
@@ -22,6 +22,7 @@ from ..integers import ceil_div, next_power_of_2
 from ..params import HeuristicParams, ReductionParams
 from ..problem import ElementWork, Problem
 from ..schedulers import kernel_seconds
+from ..streams import Stream
 
 MOST_OFF = 1.5
 """A limit that lets fewer programs be resident leaves this many times the predicted registers."""
@@ -34,10 +35,6 @@ LEAST_OFF = 1.1
 
 BUSY = ("instructions", "special functions")
 """Resources that need warps more than loads on their way: with more registers there are fewer."""
-
-MOMENTS = 2
-"""Numbers of each element that a thread carries for moments, which the model does not count: a mean
-and a sum of squares."""
 
 FEWEST_STEPS = 3
 """Steps from which on it pays that fewer programs run at a time. Short ones wait for their first
@@ -64,13 +61,15 @@ def limit_for_loads(problem: Problem, work: ElementWork, params: HeuristicParams
     if time is None:
         return 0
     threads = params.num_warps * problem.device.warp_size
-    wanted = float(time.registers) + _carried_by_moments(problem, work, tile, threads)
-    if not all(is_linear(problem, stream) for stream in problem.full_loads):
+    wanted = float(time.registers)
+    if not all(_has_one_address(problem, stream, tile) for stream in problem.full_loads):
         # Addresses of single elements are begun together too: what is loaded is not all.
         wanted = most_registers(problem, params, wanted)
     share = ceil_div(tile.programs, problem.device.sm_count)
     left = registers_left(problem.device, share * threads)
-    if left < wanted:
+    several = len(problem.full_loads) > 1
+    least = (ENOUGH if several else LEAST_OFF) * wanted
+    if left < (least if several else wanted):
         if tile.steps < FEWEST_STEPS:
             return 0
         waits = time.limit not in BUSY
@@ -80,14 +79,28 @@ def limit_for_loads(problem: Problem, work: ElementWork, params: HeuristicParams
         return left if waits or left >= most_registers(problem, params, wanted) else 0
     # Powers of two first, so that sizes which are alike have kernels that are.
     fewer = registers_left(problem.device, next_power_of_2(share) * threads)
-    least = (LEAST_OFF if len(problem.full_loads) == 1 else ENOUGH) * wanted
     return next((limit for limit in (fewer, left) if limit >= least), 0)
 
 
-def _carried_by_moments(
-    problem: Problem, work: ElementWork, tile: KernelTile, threads: int
-) -> float:
-    """Registers for running means and variances, which the cost model does not count."""
-    elements = max(tile.x * tile.r / threads, 1.0)
-    each = constants_of(problem.device).registers_accumulator * elements
-    return MOMENTS * max(work.reductions - work.carried, 0) * each
+def _has_one_address(problem: Problem, stream: Stream, tile: KernelTile) -> bool:
+    """Whether the elements of a tile are at offsets from one address, which all tiles have alike.
+
+    Of parts of columns side by side they are where no tile reaches from one part into the next.
+    """
+    if is_linear(problem, stream):
+        return True
+    if stream.x_stride is None or stream.r_stride is None:
+        return False
+    if any(term.div > 1 or term.is_indexed for term in stream.stride_terms):
+        return False
+    sides = zip(problem.places, (tile.x, tile.r), strict=True)
+    return all(_has_one_stride(problem, stream, places, width) for places, width in sides)
+
+
+def _has_one_stride(problem: Problem, stream: Stream, places: tuple[int, ...], width: int) -> bool:
+    """Whether neighbours of a tile along one side are equally far apart in memory."""
+    extents = [problem.axes[place] for place in places if problem.axes[place] > 1]
+    run = run_along(stream, problem.axes, places)
+    if width == 1 or len(extents) <= 1 or run == 0:
+        return True
+    return (run if run > 1 else extents[-1]) % width == 0
