@@ -132,13 +132,6 @@ def test_wide_columns_that_begin_inside_vectors_have_tiles_of_lines():
     assert seconds(problem, params, work) < GAIN * seconds(problem, rules, work)
 
 
-def test_rows_of_a_scan_in_one_step_wait_once():
-    """Where the rules have two steps, of which the second one begins when the first has ended."""
-    problem = KINDS["scan"]
-    rules, params = schedulers.propose(problem), chosen(problem, WORK)
-    assert rules.block_r < problem.reduced <= params.block_r
-
-
 def test_what_is_gathered_from_a_row_is_gathered_by_few_programs():
     """H200, 4096 indices in each of 8192 rows of 8192, float32: 223 us by the rules' four programs
     a row, 177 by two, which find sectors in the L1 cache that were read before."""
@@ -163,10 +156,7 @@ def kept(problem, work=WORK):
     return chosen(problem, work) == rules
 
 
-OF_THE_MODEL = ("reduction", "outer_persistent", "scan")
-
-
-@pytest.mark.parametrize("name", [n for n in KINDS if n not in OF_THE_MODEL])
+@pytest.mark.parametrize("name", [n for n in KINDS if n not in ("reduction", "outer_persistent")])
 def test_near_the_bound_the_rules_choose(name):
     problem = KINDS[name]
     flat = replace(problem, axes=(problem.parallel,))  # as a kernel without rows has

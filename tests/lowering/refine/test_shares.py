@@ -26,7 +26,7 @@ def parts(found: SegmentedFusion) -> list[Any]:
     return [split.parts for split in found.rewrites.splits]
 
 
-@pytest.mark.parametrize("name", ["graph-30-8", "graph-30-40"])
+@pytest.mark.parametrize("name", ["graph-30-17", "graph-30-40"])
 def test_another_number_of_parts_is_taken_where_it_is_faster(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
