@@ -19,6 +19,10 @@ from typing import Any
 
 from ...device import LAUNCH_S, MEMORY_LATENCY_S, DeviceProperties
 
+CARRIED_BY_MOMENTS = 1.6
+"""Numbers that an element of a step carries along a row for its mean and its variance: two, or
+fewer where a thread first adds up neighbours. Fitted to registers, as ``registers_row_word`` is."""
+
 FITTED_L2_BYTES = 60 << 20
 """Bytes of the L2 cache of the H200 that the constants are fitted on: shares of the cache scale by
 a device's own."""

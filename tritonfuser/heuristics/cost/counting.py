@@ -17,7 +17,7 @@ from ..params import (
 )
 from ..problem import RANDOM_WORDS, ElementWork, Problem
 from ..streams import Stream
-from .constants import Constants
+from .constants import CARRIED_BY_MOMENTS, Constants
 from .counts import Counts, HeldOfElement, Number, ProblemCounts, TileCounts
 from .flat_traffic import FlatStreams, flat_streams
 from .gathered import around_bytes
@@ -262,10 +262,6 @@ def _is_one_tile(params: KernelParams) -> bool:
     """Whether rows have one tile, which may reach past their end."""
     tiling = params.row_tiling
     return tiling is not None and not tiling.tails and tiling.align == 1
-
-
-CARRIED_BY_MOMENTS = 1.6
-"""Numbers that a loop carries for a mean with a variance: the mean, and the sum of squares."""
 
 
 def _accumulators(problem: Problem, work: ElementWork) -> float:
