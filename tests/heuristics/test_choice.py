@@ -339,7 +339,7 @@ def test_other_params_are_much_faster_and_fit_the_registers(problem, work, are_p
     assert type(params) is type(rules)
     before, after = (predicted(problem, each, work) for each in (rules, params))
     launch = H200_CONSTANTS.launch_s
-    gain = choice._gain(problem)
+    gain = GAIN_OF_FLAT if problem.is_flat else GAIN
     is_much_faster = after.seconds + launch <= gain * (before.seconds + launch)
     same_tile = replace(rules, num_warps=params.num_warps) == params
     is_of_rules = found == rules and same_tile and are_more_warps(rules, params)

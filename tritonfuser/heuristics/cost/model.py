@@ -43,7 +43,8 @@ SPARED = 16
 begins early. H200, 606 kernels of random definitions that are predicted to take more than their
 limit: they spill 41 registers in the mean, 63 are predicted beyond it. Of 66 kernels of norms,
 softmax and sums with a limit of at most 64, predicted to take up to twice as many, one spills. An
-address that each element has for itself is not given up."""
+address that each element has for itself is not given up, and of a limit below twice as many no more
+than half of it is."""
 
 FILLED = 0.9
 """Share of the register limit from which on a kernel counts as one that may spill."""
