@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from tritonfuser.dtypes import DataType
+from tritonfuser.ops.parameters import REQUIRED
 from tritonfuser.ops.registry import OPS
-from tritonfuser.ops.table import REQUIRED, Form, Op, Pointwise, Random, Reduction, Scan
+from tritonfuser.ops.table import Form, Op, Pointwise, Random, Reduction, Scan
 
 PAGE = Path(__file__).with_name("ops.md")
 

@@ -42,7 +42,8 @@ ROOMS = {
         {"choices", "index_expr"},
     ),
     "ops": (
-        {"complex", "table"},
+        {"accuracy", "complex", "parameters"},
+        {"table"},
         {"arguments", "param_docs"},
         {"shape_rules", "typing_rules"},
         {"creation", "library", "materialize", "mma", "pointwise", "reductions", "views"},

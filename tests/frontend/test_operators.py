@@ -8,8 +8,8 @@ import pydoc
 import pytest
 
 from tritonfuser import DataType, FusionDefinition
+from tritonfuser.ops.parameters import REQUIRED
 from tritonfuser.ops.registry import OPS
-from tritonfuser.ops.table import REQUIRED
 
 
 @pytest.mark.parametrize("op", OPS.values(), ids=lambda op: op.name)

@@ -8,8 +8,8 @@ import torch
 from tritonfuser import ArgumentError, DataType, FusionDefinition, define_scalar, define_tensor
 from tritonfuser.dtypes import data_type
 from tritonfuser.frontend.run.fusion import Fusion, FusionGuard
+from tritonfuser.ops.parameters import Kind
 from tritonfuser.ops.registry import OPS
-from tritonfuser.ops.table import Kind
 
 
 def test_what_defines_inputs_takes_it():

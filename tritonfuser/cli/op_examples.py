@@ -5,7 +5,8 @@ from __future__ import annotations
 from ..dtypes import DataType
 from ..errors import TritonFuserError
 from ..frontend.definition import FusionDefinition
-from ..ops.table import Kind, Op
+from ..ops.parameters import Kind
+from ..ops.table import Op
 
 _X = "x = fd.define_tensor([4, 8])"
 _OFFSETS = "starts = fd.define_tensor([2], dtype=DataType.Int32)"

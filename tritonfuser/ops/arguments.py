@@ -13,7 +13,8 @@ from ..dtypes import DataType, data_type, dtype_advice
 from ..errors import ArgumentError
 from ..ir import Arg, Attr, Const, ScalarType, Value
 from ..symbolic.sizes import is_integer
-from .table import REQUIRED, Call, Kind, Op
+from .parameters import REQUIRED, Kind
+from .table import Call, Op
 
 INT64_MAX = 2**63 - 1
 SHOWN = 200

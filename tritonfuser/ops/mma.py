@@ -8,8 +8,9 @@ from ..dtypes import DataType
 from ..errors import DefinitionError
 from ..ir import Dim, TensorType, Value
 from ..shapes import assume_extents_fit
+from .parameters import Kind, Param
 from .shape_rules import tensor
-from .table import Call, Contraction, Kind, Op, Param
+from .table import Call, Contraction, Op
 
 
 def _infer(call: Call) -> tuple[TensorType, ...]:

@@ -5,7 +5,7 @@ A name means the same in all ops that have it, but where an op's row says otherw
 
 from __future__ import annotations
 
-from .table import Param
+from .parameters import Param
 
 BY_NAME = {
     "x": "The operand.",

@@ -13,7 +13,8 @@ from ..shapes import Index, Source, assume_extents_equal, assume_extents_fit
 from ..symbolic.extents import symbol
 from ..symbolic.queries import assume_less
 from ..symbolic.sizes import integer, is_integer
-from .table import REQUIRED, Call, Kind, Param
+from .parameters import REQUIRED, Kind, Param
+from .table import Call
 
 ARG = Param("arg", Kind.TENSOR)
 """The first parameter of most rows."""

@@ -1,4 +1,4 @@
-"""The shape of a row of the op table: parameters, typing, lowering form, oracle, samples.
+"""The shape of a row of the op table: typing, lowering form, oracle, samples.
 
 An op is declared once, by one ``Op``. Everything else (``fd.ops``, the printer, the emitter, the
 float64 oracle, the docs, the tests) reads the row.
@@ -9,85 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from enum import Enum
 from functools import cached_property
 from typing import Any, Union
 
 from ..dtypes import DataType
 from ..ir import Arg, Attr, Const, Dim, Type, Value
 from ..shapes import Memory, Pull, Target
-
-
-class Kind(Enum):
-    """What an argument may be; its value is the text in signatures.
-
-    The first seven are run-time operands, the others static arguments.
-    """
-
-    TENSOR = "TensorView"
-    OPERAND = "TensorView | Val | bool | int | float | complex"
-    SCALAR = "Val | bool | int | float | complex"
-    VALUE = "TensorView | Val"
-    TENSORS = "list[TensorView]"
-    EXTENT = "int | Val"
-    EXTENTS = "list[int | Val] | tuple"
-    INT = "int"
-    INTS = "list[int] | tuple"
-    BOOL = "bool"
-    BOOLS = "list[bool] | tuple"
-    DIMS = "int | list[int] | tuple"
-    DTYPE = "DataType | torch.dtype"
-
-    @property
-    def is_operand(self) -> bool:
-        return self in _OPERANDS
-
-
-_OPERANDS = {
-    Kind.TENSOR,
-    Kind.OPERAND,
-    Kind.SCALAR,
-    Kind.VALUE,
-    Kind.TENSORS,
-    Kind.EXTENT,
-    Kind.EXTENTS,
-}
-
-
-class _Required:
-    def __repr__(self) -> str:
-        return "required"
-
-
-REQUIRED = _Required()
-
-
-@dataclass(frozen=True, slots=True)
-class Param:
-    """One parameter of an op.
-
-    Attributes
-    ----------
-    name : str
-        The Python name.
-    kind : Kind
-        What an argument may be.
-    default : object
-        REQUIRED where there is no default; None is a default like any other.
-    keyword_only : bool
-        Whether it cannot be given by position.
-    takes_none : bool
-        Whether None may be given although there is no default.
-    doc : str
-        What it means. Empty where that is what ``param_docs.py`` says of its name.
-    """
-
-    name: str
-    kind: Kind
-    default: Any = REQUIRED
-    keyword_only: bool = False
-    takes_none: bool = False
-    doc: str = ""
+from .accuracy import ROUNDED, Accuracy
+from .parameters import Param
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,36 +58,6 @@ class OperandType:
 
 
 TypingRule = Callable[[tuple[OperandType, ...]], Typing]
-
-
-@dataclass(frozen=True, slots=True)
-class Accuracy:
-    """How far the expression of a pointwise op may be from the exact result.
-
-    Attributes
-    ----------
-    ulps : float
-        Error of the result in units of its last place; 0.5 is a correctly rounded result, 0 an
-        exact one. For libdevice: CUDA Math API, "Mathematical Functions, Accuracy".
-    inner : float
-        Roundings on the way that count relative to the operands, not to the result.
-    coarse : float
-        Relative error where only results of 16 bits depend on the op.
-    coarse_floor : float
-        Absolute error to be added then.
-    """
-
-    ulps: float = 0.5
-    inner: float = 0.0
-    coarse: float = 0.0
-    coarse_floor: float = 0.0
-
-
-COARSE = 2.0**-16
-"""The relative error that functions may have where only results of 16 bits depend on them."""
-
-EXACT = Accuracy(0.0)
-ROUNDED = Accuracy()
 
 
 GIVEN = object()

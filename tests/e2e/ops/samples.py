@@ -17,8 +17,9 @@ from _pytest.mark.structures import ParameterSet
 
 from tests.ops.pointwise_harness import EIGHTS, operand_dtypes, samples, specials, typing_of
 from tritonfuser.dtypes import Category, DataType
+from tritonfuser.ops.parameters import Kind
 from tritonfuser.ops.registry import OPS
-from tritonfuser.ops.table import Kind, Op, Pointwise
+from tritonfuser.ops.table import Op, Pointwise
 
 D = DataType
 SIDE = 16

@@ -11,7 +11,7 @@ from tests.ops.pointwise_harness import ALL_DTYPES, EIGHTS, FLOATS, INTEGERS, sp
 from tests.ops.pointwise_harness import samples as drawn
 from tritonfuser import DataType, FusionDefinition
 from tritonfuser.ops import registry
-from tritonfuser.ops.table import Kind
+from tritonfuser.ops.parameters import Kind
 
 D = DataType
 _OF_ITS_DTYPE = frozenset({"nextafter"})

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from tests.e2e.ops import test_ops_pointwise, test_ops_reductions
 from tests.e2e.ops.samples import CALLS, DRAWN, SCALARS
+from tritonfuser.ops.parameters import Kind
 from tritonfuser.ops.registry import OPS
-from tritonfuser.ops.table import Kind, Library, Pointwise
+from tritonfuser.ops.table import Library, Pointwise
 
 
 def test_every_row_is_run() -> None:

@@ -8,7 +8,7 @@ from typing import cast
 from ...ir import Arg, Attr, Const, Fusion, Layout, Node, ScalarType, Value
 from ...ir_graph import live_nodes
 from ...ops.builder import as_call, missing_results
-from ...ops.table import Kind, Param
+from ...ops.parameters import Kind, Param
 from ..vocabulary.literals import attr_text, is_plain, number_text
 from .printer import INDENT, arguments, default_order, items, output_calls, printed_op, shape_of
 

@@ -17,7 +17,8 @@ from ...ir import Arg, Attr, Const, Fusion, Node, Number, ScalarType, Value
 from ...lowering.passes.constant_folding import as_number
 from ...ops import registry
 from ...ops.builder import as_call
-from ...ops.table import Kind, Op, Param, Pointwise, Random, Scan, Scatter, View
+from ...ops.parameters import Kind, Param
+from ...ops.table import Op, Pointwise, Random, Scan, Scatter, View
 from ...ops.typing_rules import operand_types
 from ..record.statements import HasFusion
 from .tolerances import ValidationError

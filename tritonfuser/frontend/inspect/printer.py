@@ -23,7 +23,8 @@ from ...ir_graph import depth_first
 from ...ops import registry
 from ...ops.arguments import shown
 from ...ops.builder import as_call, missing_results
-from ...ops.table import REQUIRED, Kind, Op, Param
+from ...ops.parameters import REQUIRED, Kind, Param
+from ...ops.table import Op
 from ..record.statements import HasFusion
 from ..vocabulary.literals import attr_text, is_extent, is_plain, number_text
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from ...errors import TritonFuserError
 from ...ir import Arg, Const, Dim, Node, Operand, TensorType, Value
 from ...ops.builder import as_call
-from ...ops.table import Call, Kind
+from ...ops.parameters import Kind
+from ...ops.table import Call
 from ..record.cuts import Cut, Factor, Shards, count, kinds, normal, parts
 from ..record.device_mesh import DeviceMesh
 from ..vocabulary.enums import ParallelType

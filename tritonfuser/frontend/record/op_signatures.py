@@ -5,7 +5,8 @@ from __future__ import annotations
 import inspect
 
 from ...ops.param_docs import doc_of
-from ...ops.table import REQUIRED, Op, Param
+from ...ops.parameters import REQUIRED, Param
+from ...ops.table import Op
 
 
 def _parameter(param: Param) -> inspect.Parameter:

@@ -16,8 +16,9 @@ from ...errors import DefinitionError, TritonFuserError
 from ...ir import DYNAMIC, Node, Output, ScalarType, Value
 from ...ops.arguments import bind
 from ...ops.builder import GraphBuilder
+from ...ops.parameters import Kind
 from ...ops.registry import OPS
-from ...ops.table import Call, Kind, Op
+from ...ops.table import Call, Op
 from ...symbolic.extents import SymbolicExtent
 from ..inspect.printer import output_arguments
 from ..record.handles import handle_of

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...dtypes import DataType
 from ...ir import Arg, Attr, Const, Number, Operand, Value
-from ...ops.table import Kind, Param
+from ...ops.parameters import Kind, Param
 from ..record.recording import constant
 from . import plain_data
 

@@ -12,8 +12,9 @@ import torch
 from ...dtypes import Category, DataType
 from ...errors import DefinitionError
 from ...ir import Arg, Const, Dim, TensorType, Value
+from ..parameters import Kind, Param
 from ..shape_rules import fail, tensor, with_operands
-from ..table import Call, Composite, Kind, Op, Param, Random
+from ..table import Call, Composite, Op, Random
 from . import philox
 from .fills import as_class, dtype_attr, infer_shaped
 

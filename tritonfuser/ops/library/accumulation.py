@@ -10,8 +10,9 @@ from ...dtypes import EIGHT_BIT_FLOATS, PACKED, DataType, compute_dtype
 from ...ir import Dim, TensorType
 from ...symbolic.queries import assume_equal
 from ...symbolic.sizes import is_integer
+from ..parameters import Kind, Param
 from ..shape_rules import check_index, check_indexed, fail, with_integer_index
-from ..table import Axes, Call, Kind, Library, Op, Param
+from ..table import Axes, Call, Library, Op
 from ..views.index_range import in_range
 
 _NAME = "index_put_accumulate"

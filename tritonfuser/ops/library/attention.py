@@ -9,8 +9,9 @@ import torch
 from ...dtypes import Category, DataType
 from ...ir import Const, Dim, TensorType, Value
 from ...shapes import assume_extents_fit
+from ..parameters import Kind, Param
 from ..shape_rules import fail
-from ..table import Call, Kind, Library, Op, Param
+from ..table import Call, Library, Op
 from . import attention_torch, linked_dims
 
 _HEADS = "[N, H, L, E] or [D, N, H, L, E]"

@@ -16,8 +16,9 @@ from ...shapes import broadcast_dims
 from ...symbolic.queries import assume_same_shape
 from ...symbolic.sizes import integer
 from ..complex import products
+from ..parameters import Kind, Param
 from ..shape_rules import check_inner, tensor
-from ..table import Call, Kind, Library, Op, Param
+from ..table import Call, Library, Op
 from . import linked_dims
 
 

@@ -11,8 +11,9 @@ from ...dtypes import Category, DataType
 from ...ir import Dim, Extent, TensorType
 from ...symbolic.queries import assume_multiple
 from ...symbolic.sizes import is_integer
+from ..parameters import Kind, Param
 from ..shape_rules import INDEX_DTYPES, fail
-from ..table import Call, Kind, Library, Op, Param
+from ..table import Call, Library, Op
 from . import narrow_torch
 
 _FORMATS = {

@@ -8,8 +8,9 @@ from ...dtypes import EIGHT_BIT_FLOATS, PACKED, Category, DataType
 from ...ir import Dim, TensorType
 from ...symbolic.queries import assume_less
 from ...symbolic.sizes import is_integer
+from ..parameters import Kind, Param
 from ..shape_rules import ARG, extent, fail, int_attr, record_along_dim
-from ..table import Call, Kind, Library, Op, Param
+from ..table import Call, Library, Op
 from . import linked_dims
 
 _UNSORTED = frozenset({DataType.Bool, DataType.UInt64}) | EIGHT_BIT_FLOATS | PACKED

@@ -5,8 +5,10 @@ from __future__ import annotations
 import torch
 
 from .. import typing_rules as rules
+from ..accuracy import COARSE, EXACT, Accuracy
 from ..complex import functions, pairs
-from ..table import COARSE, EXACT, Accuracy, Kind, Op, Param, Samples
+from ..parameters import Kind, Param
+from ..table import Op, Samples
 from . import oracles
 from .constructors import binary, per, pointwise
 

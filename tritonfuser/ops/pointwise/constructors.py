@@ -13,8 +13,10 @@ import torch
 
 from ...dtypes import DataType, from_torch, of_python
 from .. import typing_rules as rules
+from ..accuracy import ROUNDED, Accuracy
 from ..complex.pairs import Rule
-from ..table import ROUNDED, Accuracy, Kind, Op, OperandType, Param, Pointwise, Samples, TypingRule
+from ..parameters import Kind, Param
+from ..table import Op, OperandType, Pointwise, Samples, TypingRule
 
 Variants = tuple[tuple[frozenset[DataType] | None, str], ...]
 Oracle = Callable[..., Any]

@@ -11,8 +11,10 @@ import torch
 from ...dtypes import DataType
 from ...ir import Const, Number
 from .. import typing_rules as rules
+from ..accuracy import EXACT, Accuracy
 from ..complex import pairs
-from ..table import EXACT, Accuracy, Call, Kind, Op, Param, Samples
+from ..parameters import Kind, Param
+from ..table import Call, Op, Samples
 from . import oracles
 from .constructors import per, pointwise
 

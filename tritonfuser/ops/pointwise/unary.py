@@ -10,8 +10,10 @@ from ...dtypes import DataType
 from ...errors import DefinitionError
 from ...ir import Type
 from .. import typing_rules as rules
+from ..accuracy import COARSE, EXACT, Accuracy
 from ..complex import functions, inverses, pairs
-from ..table import COARSE, EXACT, Accuracy, Call, Kind, Op, Param, Samples
+from ..parameters import Kind, Param
+from ..table import Call, Op, Samples
 from . import oracles
 from .constructors import as_tensor, per, pointwise, to_dtype, unary
 

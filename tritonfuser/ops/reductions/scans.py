@@ -11,8 +11,9 @@ import torch
 from ...dtypes import Category
 from ...ir import Dim, TensorType
 from ..complex import pairs
+from ..parameters import Kind, Param
 from ..shape_rules import fail, int_attr, with_attrs, with_operands, wrap_dim
-from ..table import Call, Kind, Op, Param, Scan
+from ..table import Call, Op, Scan
 
 _PARAMS = (
     Param("arg", Kind.TENSOR),

@@ -9,6 +9,7 @@ import torch
 
 from ... import shapes
 from ...ir import DYNAMIC, Dim, TensorType, Value
+from ..parameters import Kind, Param
 from ..shape_rules import (
     ARG,
     expanded,
@@ -20,7 +21,7 @@ from ..shape_rules import (
     view_of,
     wrap_dims,
 )
-from ..table import Call, Composite, Kind, Op, Param, View
+from ..table import Call, Composite, Op, View
 
 # --- broadcast ---------------------------------------------------------------------------------
 

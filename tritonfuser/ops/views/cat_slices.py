@@ -10,8 +10,9 @@ from ... import shapes
 from ...ir import Dim, TensorType
 from ...shapes import Pull, Source
 from ...symbolic.sizes import integer
+from ..parameters import Kind, Param
 from ..shape_rules import ARG, extents, int_attr, source, view_of
-from ..table import Call, Kind, Op, Param, View
+from ..table import Call, Op, View
 
 
 def _infer(call: Call) -> tuple[TensorType, ...]:

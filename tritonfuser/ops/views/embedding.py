@@ -11,8 +11,9 @@ from ...dtypes import Category, DataType
 from ...ir import Const, Dim, TensorType, Value
 from ...shapes import Pull, Source
 from ...symbolic.loaded_index import Indexed, Outside
+from ..parameters import Kind, Param
 from ..shape_rules import check_index, check_indexed, fail, view_of, with_operands
-from ..table import Call, Kind, Op, Param, View
+from ..table import Call, Op, View
 from .index_range import in_range
 
 _RENORM_GUARD = 1e-7

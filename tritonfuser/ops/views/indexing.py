@@ -24,6 +24,7 @@ from ...symbolic.index_expr import Affine, constant
 from ...symbolic.loaded_index import Indexed, Outside
 from ...symbolic.queries import assume_at_most, assume_less
 from ...symbolic.sizes import integer, is_integer
+from ..parameters import Kind, Param
 from ..shape_rules import (
     ARG,
     check_index,
@@ -36,7 +37,7 @@ from ..shape_rules import (
     with_integer_index,
     without,
 )
-from ..table import Call, Kind, Op, Param, View
+from ..table import Call, Op, View
 from . import embedding, scatters
 from .index_range import in_range
 

@@ -14,6 +14,7 @@ from ...ir import Const, Dim, Extent, TensorType, Value
 from ...shapes import Pull, Source
 from ...symbolic.queries import assume_less
 from ...symbolic.sizes import integer, is_integer
+from ..parameters import Kind, Param
 from ..shape_rules import (
     ARG,
     extents,
@@ -24,7 +25,7 @@ from ..shape_rules import (
     with_operands,
     wrap_dim,
 )
-from ..table import Call, Kind, Op, Param, View
+from ..table import Call, Op, View
 
 # --- pad ---------------------------------------------------------------------------------------
 

@@ -18,6 +18,7 @@ from ...shapes import Pull, Source
 from ...symbolic.extents import quotient
 from ...symbolic.queries import assume_less, assume_multiple
 from ...symbolic.sizes import is_integer
+from ..parameters import Kind, Param
 from ..shape_rules import (
     ARG,
     extents,
@@ -33,7 +34,7 @@ from ..shape_rules import (
     wrap_dim,
     wrap_dims,
 )
-from ..table import Call, Composite, HostScalar, Kind, Op, Param, View
+from ..table import Call, Composite, HostScalar, Op, View
 from . import broadcasts, indexing, joins, slices
 
 # --- reshape ---------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from ...symbolic.loaded_index import Indexed, Outside
 from ...symbolic.queries import assume_equal, assume_less
 from ...symbolic.sizes import is_integer
 from ..complex.pairs import Pair, each
+from ..parameters import Kind, Param
 from ..shape_rules import (
     ARG,
     check_index,
@@ -24,7 +25,7 @@ from ..shape_rules import (
     with_integer_index,
     wrap_dim,
 )
-from ..table import Call, Kind, Op, Param, Scatter
+from ..table import Call, Op, Scatter
 from .index_range import in_range
 
 

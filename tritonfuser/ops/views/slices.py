@@ -14,6 +14,7 @@ from ...shapes import Memory
 from ...symbolic.extents import symbol
 from ...symbolic.queries import assume_equal, assume_less, assume_same_shape
 from ...symbolic.sizes import integer, is_integer
+from ..parameters import Kind, Param
 from ..shape_rules import (
     ARG,
     extents,
@@ -24,7 +25,7 @@ from ..shape_rules import (
     with_attrs,
     with_operands,
 )
-from ..table import Call, Kind, Op, Param, View
+from ..table import Call, Op, View
 
 _LIMITS = ("start_indices", "end_indices", "strides")
 

@@ -15,7 +15,7 @@ from itertools import product
 import torch
 
 from ....dtypes import Category, DataType
-from ....ops.table import Accuracy
+from ....ops.accuracy import Accuracy
 from .bounded import (
     FLUSHED,
     Bounded,

@@ -13,10 +13,10 @@ from ....dtypes import DataType, compute_dtype
 from ....ir import Arg, Const, Fusion, Node, Value
 from ....lowering.passes.arithmetic.reduced_precision import rounded_to_half
 from ....ops.builder import as_call
+from ....ops.parameters import Kind
 from ....ops.table import (
     Call,
     Factory,
-    Kind,
     Library,
     Materialize,
     Moments,
