@@ -145,7 +145,7 @@ def _register_loss(data: Measured, used: torch.Tensor, c: Constants) -> torch.Te
     wanted = wanted_registers(data.counts, c, Tensors())[known]
     limit = data.counts.register_limit[known]
     found, spilled = data.registers[known], data.spilled[known]
-    short = _soft(torch.clamp(torch.log(wanted / (limit + spilled / 4)), max=0.0))
+    short = _soft(torch.clamp(torch.log(wanted / (limit + spilled)), max=0.0))
     over = 3 * torch.relu(torch.log(0.9 * limit / wanted))
     full = (spilled > 0) | (found >= limit - 6)
     cut = torch.where(spilled > 0, short, over)

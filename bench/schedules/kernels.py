@@ -58,7 +58,7 @@ class Measured:
     schedule : Tensor
         The schedule of each kernel.
     registers, spilled : Tensor
-        Registers of a thread, and spilled bytes, of each kernel; nan where they were not recorded.
+        Registers of a thread, and those that it spills, of each kernel; nan where not recorded.
     launched : Tensor
         1 where the time has the launch of the plan too, 0 where it is that of kernels alone.
     """
@@ -109,7 +109,7 @@ def is_held_out(name: str) -> bool:
 
 @dataclass(frozen=True)
 class _Schedule:
-    """A measured schedule: its time, and (counts, registers, spilled bytes) of its kernels."""
+    """A measured schedule: its time, and (counts, registers, spilled words) of its kernels."""
 
     seconds: float
     kernels: list[tuple[Counts, float, float]]
@@ -178,7 +178,7 @@ def _whole(problem: dict[str, Any], device: DeviceProperties) -> Iterator[_Sched
 def _kernels(
     candidate: dict[str, Any], works: list[ElementWork], device: DeviceProperties
 ) -> Iterator[tuple[Counts, float, float]]:
-    """(counts, registers, spilled bytes) of each kernel of a schedule."""
+    """(counts, registers, spilled words) of each kernel of a schedule."""
     recorded = candidate.get("registers") or [None] * len(candidate["facts"])
     for place, facts in enumerate(candidate["facts"]):
         params = _params(candidate, place)

@@ -176,7 +176,7 @@ def _deviation(a: torch.Tensor, b: torch.Tensor) -> float:
 
 
 def _resources(plan: BoundPlan) -> list[tuple[str, tuple[int, int]]]:
-    """Name of each kernel, with registers of a thread and spilled bytes."""
+    """Name of each kernel, with registers of a thread and spilled words."""
     arch = of(plan.device).arch
     found = []
     for step in plan.steps:

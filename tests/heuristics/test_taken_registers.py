@@ -9,7 +9,11 @@ import pytest
 from tests.heuristics.test_choice import COLUMNS, WORK, sums
 from tritonfuser.heuristics.cost.model import FILLED, busy_seconds
 from tritonfuser.heuristics.cost.registers import programs_at_once
-from tritonfuser.heuristics.params import KernelParams, TransposeParams
+from tritonfuser.heuristics.params import (
+    InnerOuterPersistentParams,
+    KernelParams,
+    TransposeParams,
+)
 from tritonfuser.heuristics.problem import ElementWork
 from tritonfuser.heuristics.schedulers import kernel_seconds
 from tritonfuser.heuristics.search.choice import GAIN, chosen
@@ -87,6 +91,38 @@ def test_many_more_registers_lead_to_less_for_a_thread():
     assert after / found.num_warps < before / taken.params.num_warps
     after = kernel_seconds(WIDE, found, taken.known_work)
     assert float(after.seconds) < GAIN * taken.seconds
+
+
+@pytest.mark.parametrize(("words", "again"), [(0, False), (16, False), (64, True), (500, True)])
+def test_what_spills_much_is_chosen_again(words, again):
+    """Whatever registers it takes: the compiler gives a program fewer than it may have."""
+    half = kernel(0.5)
+    taken = replace(half, spilled=words)
+    assert takes_more(taken, MANY) == again
+    more = words / float(taken.predicted.registers) if again else 0.0
+    assert taken.factor == pytest.approx(half.factor + more)
+    assert (taken.seconds > half.seconds) == again
+
+
+def test_others_are_looked_for_by_what_the_model_predicts_of_them():
+    """What one kernel spills is not expected of others."""
+    taken = replace(kernel(0.5), spilled=500)
+    found = chosen_again(taken, MANY)
+    assert found is not None
+    by_others = kernel_seconds(WIDE, found, HEAVY)
+    assert not by_others.may_spill
+    assert float(by_others.seconds) < GAIN * taken.seconds
+    assert kernel_seconds(WIDE, found, taken.known_work).may_spill
+
+
+def test_what_spills_gives_up_loads_that_wait_in_registers():
+    """They wait in shared memory then, if the model finds nothing else."""
+    loops = InnerOuterPersistentParams(num_warps=8, block_m=1, block_r=8192, prefetch=True)
+    taken = Taken(COLUMNS, WORK, loops, 255, spilled=100)
+    near = taken.near
+    assert not near.prefetch and near.num_stages > 1
+    assert replace(near, prefetch=True, num_stages=1) == loops
+    assert replace(taken, spilled=8).near == loops
 
 
 def test_rows_that_programs_share_stay():

@@ -1,4 +1,4 @@
-"""Params are chosen again where a compiled kernel takes more registers than predicted.
+"""Params are chosen again where a compiled kernel takes more registers than predicted, or spills.
 
 Only those of kernels of one segment, at constant sizes, as heuristics chose them. Nothing else of
 the lowering changes.
@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from ..device import DeviceProperties
+from ..device import WORD_BYTES, DeviceProperties
+from ..heuristics.integers import ceil_div
 from ..heuristics.params import KernelParams
 from ..heuristics.search.taken_registers import (
     Taken,
@@ -20,7 +21,6 @@ from ..heuristics.search.taken_registers import (
 from ..options import dump
 from .axis_order import explicit
 from .backend.compile import CompiledKernel
-from .backend.spills import registers_of
 from .cost import segment_element_work
 from .fuse.later_loads import with_later_loads
 from .legality.device_limits import why_not_launched
@@ -40,7 +40,8 @@ def with_taken_registers(
     device: DeviceProperties,
     compiled: Callable[[Lowered], Compiled],
 ) -> Lowered:
-    """A lowered fusion; under other params where its kernels take more registers than predicted.
+    """A lowered fusion; under other params where its kernels take more registers than predicted, or
+    spill.
 
     Those are taken that the model predicts to be much faster, by the registers that the kernels of
     both take.
@@ -125,7 +126,8 @@ def _taken(
         work=segment_element_work(piece),
         # It may have been compiled once more, with another limit.
         params=replace(own, max_registers=kernel.source.max_registers),
-        registers=registers_of(kernel.asm["cubin"]),
+        registers=kernel.registers,
+        spilled=ceil_div(kernel.spilled_bytes, WORD_BYTES),
     )
 
 
@@ -136,7 +138,7 @@ def _why_better(
     other: CompiledKernel | None,
 ) -> str:
     """Why other params are better, by the kernels of both. Empty where they are not."""
-    if kernel is None or other is None or (other.spilled and not kernel.spilled):
+    if kernel is None or other is None or other.spilled_bytes > kernel.spilled_bytes:
         return ""
     before, after = _taken(piece, kernel), _taken(piece, other, params)
     if before is None or after is None or not is_much_faster(after, before):

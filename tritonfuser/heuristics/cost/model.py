@@ -43,8 +43,8 @@ SPARED = 16
 begins early. H200, 606 kernels of random definitions that are predicted to take more than their
 limit: they spill 41 registers in the mean, 63 are predicted beyond it. Of 66 kernels of norms,
 softmax and sums with a limit of at most 64, predicted to take up to twice as many, one spills. An
-address that each element has for itself is not given up, and of a limit below twice as many no more
-than half of it is."""
+address that each element has for itself is not given up, nor is anything where the registers are
+known, and of a limit below twice as many no more than half of it is."""
 
 FILLED = 0.9
 """Share of the register limit from which on a kernel counts as one that may spill."""
@@ -183,7 +183,8 @@ def kernel_time(
     """
     c = constants_of(device) if given is None else given
     registers = wanted_registers(n, c, m)
-    spared = m.where(n.addresses > 0, 0.0, m.minimum(SPARED, 0.5 * n.register_limit))
+    exact = (n.addresses > 0) | (n.taken != 1.0)
+    spared = m.where(exact, 0.0, m.minimum(SPARED, 0.5 * n.register_limit))
     spilled = m.maximum(registers - spared - n.register_limit, 0.0)
     resident = resident_programs(n, registers, device, m)
     on_sm = m.ceil(n.programs / device.sm_count)

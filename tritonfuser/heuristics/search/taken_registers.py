@@ -1,8 +1,8 @@
 """Params that are chosen again: the kernel of the first ones takes more registers than predicted.
 
 Chosen are params of the least predicted time, among them those for which the model predicts too few
-registers. Fewer programs run at a time then than it expected, or there is less to hide what each of
-them waits for: smaller tiles, or other warps, may be faster.
+registers. Fewer programs run at a time then than it expected, there is less to hide what each of
+them waits for, or they spill: smaller tiles, or other warps, may be faster.
 """
 
 from __future__ import annotations
@@ -19,6 +19,16 @@ from ..schedulers import kernel_seconds
 from .choice import can_vary, much_faster, worth_seconds
 from .load_registers import limit_for_loads
 
+SPILLED_MUCH = 32
+"""Words that a thread spills from which on params are chosen again. What spills fewer may keep them
+for long. H200: of seven kernels that spill 2 to 30 words six take 1.20 to 1.34 times as long under
+the params that the model then prefers, one 0.93 times; of two that spill 48 and 296 words 0.49 and
+0.51 times, and the definitions they are of with them."""
+
+PIPELINE_STAGES = 3
+"""Stages of the pipeline that takes the place of loads into registers where these are too many: the
+loads of the next two steps are in shared memory then."""
+
 
 @dataclass(frozen=True, slots=True)
 class Taken:
@@ -34,12 +44,15 @@ class Taken:
         Its params, with the register limit that it was compiled with.
     registers : int
         Those that a thread takes. 0 where that is not known.
+    spilled : int
+        32-bit words that it keeps in memory for want of more.
     """
 
     problem: Problem
     work: ElementWork
     params: KernelParams
     registers: int
+    spilled: int = 0
 
     @property
     def predicted(self) -> KernelTime | None:
@@ -47,11 +60,21 @@ class Taken:
         return kernel_seconds(self.problem, self.params, self.work)
 
     @property
+    def spills_much(self) -> bool:
+        """Whether it spills so much that other params may be faster."""
+        return self.spilled >= SPILLED_MUCH
+
+    @property
     def factor(self) -> float:
-        """The registers over the predicted ones. 1 where one of both is not known."""
+        """The registers that it wants over the predicted ones. 1 where one of both is not known.
+
+        H200, 69 kernels of random definitions that spill 64 to 160 words: they take 0.96 times as
+        long as the model predicts by this, beside those of other params that spill none (median).
+        """
         time = self.predicted
+        wanted = self.registers + (self.spilled if self.spills_much else 0)
         known = time is not None and time.registers and self.registers
-        return self.registers / float(time.registers) if time is not None and known else 1.0
+        return wanted / float(time.registers) if time is not None and known else 1.0
 
     @property
     def known_work(self) -> ElementWork:
@@ -64,10 +87,23 @@ class Taken:
         time = kernel_seconds(self.problem, self.params, self.known_work)
         return 0.0 if time is None else float(time.seconds)
 
+    @property
+    def near(self) -> KernelParams:
+        """The params near which others are looked for.
+
+        Without what is found for each of them anew, the order of axes and the limit. Of what spills
+        without loads that wait in registers: these wait in shared memory.
+        """
+        free: dict[str, Any] = {"axes": (), "across": (), "first": "", "max_registers": 0}
+        if self.spills_much and self.params.prefetches:
+            free |= {"prefetch": False, "num_stages": PIPELINE_STAGES}
+        free = {name: value for name, value in free.items() if hasattr(self.params, name)}
+        return replace(self.params, **free)
+
 
 def takes_more(kernel: Taken, programs: int) -> bool:
-    """Whether a kernel takes more registers than their estimate errs by, or so many that fewer
-    programs run at a time on a multiprocessor.
+    """Whether a kernel takes more registers than their estimate errs by, so many that fewer
+    programs run at a time on a multiprocessor, or many more than there are.
 
     H200, 230 kernels of random definitions with 4 to 17 measured schedules each: of the heuristics'
     schedules 23 are chosen again among these where they take 1.1 times as many, and 19 taken, at
@@ -80,6 +116,8 @@ def takes_more(kernel: Taken, programs: int) -> bool:
         Programs of the grid for each multiprocessor: no more can run.
     """
     time = kernel.predicted
+    if kernel.spills_much:
+        return True
     if time is None or kernel.factor <= 1:
         return False
     wanted = min(float(time.registers), float(time.register_limit))
@@ -97,8 +135,9 @@ def chosen_again(kernel: Taken, programs: int) -> KernelParams | None:
     """
     if not can_vary(kernel.problem, kernel.params) or not takes_more(kernel, programs):
         return None
-    work = kernel.known_work
-    found = much_faster(kernel.problem, work, _left_to_rules(kernel.params), kernel.seconds)
+    # What one kernel spills says little of what others want: these are judged by their own.
+    work = kernel.work if kernel.spills_much else kernel.known_work
+    found = much_faster(kernel.problem, work, kernel.near, kernel.seconds)
     if found is None or has_short_pieces(kernel.problem, found):
         return None
     return replace(found, max_registers=limit_for_loads(kernel.problem, work, found))
@@ -130,9 +169,3 @@ def why_chosen_again(other: Taken, kernel: Taken) -> str:
         f"{kernel.params}, whose kernel takes {kernel.registers} registers a thread, "
         f"{float(time.registers):.0f} predicted"
     )
-
-
-def _left_to_rules(params: KernelParams) -> KernelParams:
-    """Params without what is found for each of them anew: the order of axes, the limit."""
-    free: dict[str, Any] = {"axes": (), "across": (), "first": "", "max_registers": 0}
-    return replace(params, **{n: value for n, value in free.items() if hasattr(params, n)})

@@ -22,6 +22,7 @@ from ...device import AMD_WAVEFRONT_SIZE, NVIDIA_WARP_SIZE
 from ...dtypes import Category
 from ...errors import LoweringError, OptionError, UnsupportedDeviceError
 from ...forks import Lock
+from ...lazy import cached_property
 from ..kernel_source import Argument, KernelSource
 from .launch import Launcher, load
 from .module_loader import failure, jit_function
@@ -76,11 +77,21 @@ class CompiledKernel:
         """Text and binary by kind: "ptx" and "cubin", or "amdgcn" and "hsaco"."""
         return {kind: self.binary.asm[kind] for kind in _KINDS if kind in self.binary.asm}
 
+    @cached_property
+    def registers(self) -> int:
+        """Registers of a thread. 0 where that is not known."""
+        return registers_of(self.asm["cubin"]) if "cubin" in self.asm else 0
+
+    @cached_property
+    def spilled_bytes(self) -> int:
+        """Bytes that a thread keeps in memory, since registers do not hold them. 0 where that is
+        not known."""
+        return spilled_bytes(self.asm["ptx"], self.asm["cubin"]) if "cubin" in self.asm else 0
+
     @property
     def spilled(self) -> bool:
-        """Whether a thread keeps in memory what registers do not hold. False where that is not
-        known."""
-        return "cubin" in self.asm and spilled_bytes(self.asm["ptx"], self.asm["cubin"]) > 0
+        """Whether a thread keeps in memory what registers do not hold."""
+        return self.spilled_bytes > 0
 
     @property
     def shared_bytes(self) -> int:
@@ -155,7 +166,7 @@ def _with_other_limit(source: KernelSource, spilling: CompiledKernel) -> KernelS
     """The source of a kernel that spills, with another register limit; None where none helps."""
     if source.max_registers:
         return without_limit(source) if source.workspace is None else None
-    if source.room <= registers_of(spilling.asm["cubin"]):
+    if source.room <= spilling.registers:
         return None
     return with_limit(source, source.room)
 
@@ -165,8 +176,7 @@ def _for_one_more(source: KernelSource, found: CompiledKernel) -> KernelSource |
 
     None where as many run as expected.
     """
-    registers = registers_of(found.asm["cubin"]) if "cubin" in found.asm else 0
-    limits = [limit for limit in source.register_limits if limit < registers]
+    limits = [limit for limit in source.register_limits if limit < found.registers]
     return with_limit(source, max(limits)) if limits else None
 
 
