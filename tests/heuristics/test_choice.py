@@ -31,7 +31,6 @@ from tritonfuser.heuristics.search import choice
 from tritonfuser.heuristics.search.choice import (
     GAIN,
     GAIN_OF_FLAT,
-    GAIN_OF_GATHERS,
     chosen,
     difference,
 )
@@ -133,8 +132,8 @@ def test_wide_columns_that_begin_inside_vectors_have_tiles_of_lines():
 
 
 def test_what_is_gathered_from_a_row_is_gathered_by_few_programs():
-    """H200, 4096 indices in each of 8192 rows of 8192, float32: 223 us by the rules' four programs
-    a row, 177 by two, which find sectors in the L1 cache that were read before."""
+    """H200, 4096 indices in each of 8192 rows of 8192, float32: 193 us by the rules' four programs
+    a row, 110 by one, which finds sectors in the L1 cache that were read before."""
     with FusionDefinition() as fd:
         table = fd.define_tensor(shape=[-1, -1], contiguity=True, dtype=DataType.Float)
         index = fd.define_tensor(shape=[-1, -1], contiguity=True, dtype=DataType.Int)
@@ -145,9 +144,9 @@ def test_what_is_gathered_from_a_row_is_gathered_by_few_programs():
     ]
     (piece,) = fd.segments(inputs, arch="sm_90").segments
     rules = schedulers.propose(piece.problem)
-    assert piece.params.block_x >= 2 * rules.block_x
+    assert piece.params.block_x == 4096 >= 4 * rules.block_x
     before, after = (float(segment_time(piece, each).seconds) for each in (rules, piece.params))
-    assert GAIN_OF_FLAT * before < after < GAIN_OF_GATHERS * before
+    assert after < 0.7 * before
 
 
 def kept(problem, work=WORK):

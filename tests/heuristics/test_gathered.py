@@ -10,12 +10,16 @@ import torch
 
 from tests.heuristics.test_schedulers import H200
 from tests.lowering.harness import lowered
+from tritonfuser.heuristics.cost.constants import share_missed
 from tritonfuser.heuristics.cost.counting import Counting
 from tritonfuser.heuristics.cost.footprint import Side
 from tritonfuser.heuristics.cost.gathered import running
 from tritonfuser.heuristics.cost.kernels import predicted
+from tritonfuser.heuristics.cost.numbers import PLAIN
 from tritonfuser.heuristics.params import PointwiseParams, ReductionParams
 from tritonfuser.heuristics.problem import ElementWork, Problem
+from tritonfuser.heuristics.search.narrowed import alternatives
+from tritonfuser.heuristics.search.spaces import SPACES
 from tritonfuser.heuristics.streams import Stream, StrideTerm
 
 WORK = ElementWork(before=2)
@@ -59,12 +63,17 @@ def counts(problem, params):
 
 
 def test_what_others_fetched_of_a_window_is_found_while_the_windows_of_all_programs_fit():
-    """Fewer elements in flight have fewer windows open: 256 KB each, of 16 K elements."""
-    problem = picked(1 << 11, 1 << 16, 1 << 14)
-    few, many = (PointwiseParams(block_x=n, num_warps=4) for n in (256, 4096))
-    open_bytes = [counts(problem, params).window_bytes for params in (few, many)]
-    assert open_bytes[1] == pytest.approx(16 * open_bytes[0])
-    assert memory_bytes(problem, many) > 1.5 * memory_bytes(problem, few)
+    """Fewer elements in flight have fewer windows open: 1 MB each, of 16 K elements.
+
+    Reads at random places of windows that fit are all found, of larger ones as many as fit.
+    """
+    problem = picked(1 << 9, 1 << 18, 1 << 14)
+    all_params = [PointwiseParams(block_x=n, num_warps=4) for n in (128, 256, 1024, 4096)]
+    open_bytes = [counts(problem, params).window_bytes for params in all_params]
+    assert open_bytes == pytest.approx([open_bytes[0] * n for n in (1, 2, 8, 32)])
+    least, fitting, some, many = (memory_bytes(problem, params) for params in all_params)
+    assert fitting == least
+    assert many > 1.4 * least and some > 1.2 * least
 
 
 def test_a_window_is_at_most_the_whole_tensor():
@@ -169,3 +178,39 @@ def test_few_reads_of_a_large_table_are_of_elements_of_their_own():
     found = counts(problem, PointwiseParams(block_x=1024))
     assert found.requested_again < 0.01 * 64 * (1 << 16)
     assert math.isclose(found.moved_bytes, (8 + 64) * (1 << 16), rel_tol=0.01)
+
+
+def test_gathers_may_have_many_warps():
+    """A program of 32 warps has its window open alone, and others have fewer of its elements."""
+    few, many = (
+        {value for (value,) in choice.values}
+        for problem in (flat(), with_own_indices(picked(1 << 11, 1 << 15, 1 << 13)))
+        for space in [SPACES["pointwise"](problem)]
+        for choice in alternatives(space, problem, PointwiseParams(block_x=1024))
+        .alternatives[0]
+        .choices
+        if choice.fields == ("num_warps",)
+    )
+    assert max(few) == 16 and max(many) == 32
+
+
+def flat():
+    return replace(picked(1 << 11, 1 << 15, 1 << 13), streams=(Stream(item_bytes=4),))
+
+
+@pytest.mark.parametrize("block", [4096, 8192])
+def test_windows_are_open_by_the_programs_that_threads_have_room_for(block):
+    """H200, 11192 indices in each of 4592 rows of 44768 in bfloat16: 290 us by 16 warps and tiles
+    of 8192, whose 44 predicted registers are 32, so that four programs run and not two; 222 by 32
+    warps."""
+    problem = with_own_indices(picked(1 << 12, 1 << 15, 1 << 13))
+    sixteen, many = (
+        predicted(problem, PointwiseParams(block_x=block, num_warps=warps), WORK).resources
+        for warps in (16, 32)
+    )
+    assert many["L1 cache"] < 0.9 * sixteen["L1 cache"]
+
+
+def test_a_window_that_is_larger_than_a_cache_is_found_in_part():
+    found = [share_missed(window, 100.0, PLAIN) for window in (0.0, 50.0, 100.0, 200.0, 1000.0)]
+    assert found == pytest.approx([0, 0, 0, 0.5, 0.9])

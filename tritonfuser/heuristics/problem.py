@@ -236,6 +236,11 @@ class Problem:
         return bool(self.axes) and not self.row_axes
 
     @property
+    def gathers(self) -> bool:
+        """Whether a tensor is read at indices of another."""
+        return any(stream.held_bytes for stream in self.streams)
+
+    @property
     def places(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """The places among ``axes`` of those of x, and of those of a row."""
         first = len(self.axes) - self.row_axes

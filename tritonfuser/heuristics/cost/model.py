@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from ...device import L2_SLICE_BYTES, DeviceProperties
-from .constants import Constants, cache_room, constants_of, share_lost
+from .constants import Constants, cache_room, constants_of, share_lost, share_missed
 from .counts import Counts, HeldOfElement, LeastCounts, Number
 from .numbers import PLAIN, Numbers
 from .programs_time import programs_time, resident_programs
@@ -198,8 +198,10 @@ def kernel_time(
     fabric = device.sm_count * c.sm_bytes * clock
     stores = device.sm_count * c.sm_written_bytes * clock
     busiest = on_sm * device.sm_count * (n.fetched_bytes + n.stored_bytes)
-    # Windows of reads at indices, which the L1 cache keeps while it has room for all that are open.
-    kept = 1 - share_lost(resident * n.opened_bytes, c.l1_share * device.shared_bytes_per_sm)
+    # Windows of reads at indices: of the programs that threads have room for. The compiler gives up
+    # registers that would leave room for fewer.
+    opened = m.minimum(m.floor(device.max_threads_per_sm / n.threads), on_sm) * n.opened_bytes
+    kept = 1 - share_missed(opened, c.l1_share * device.shared_bytes_per_sm, m)
     lines = n.lines - kept * n.hit_lines * (1 - c.hit_clocks / c.line_clocks)
     crossing = m.maximum((n.sector_bytes - kept * n.hit_bytes) * n.programs, busiest)
     exchanged = on_sm * n.exchange_clocks
@@ -238,5 +240,5 @@ def _memory_bytes(
     read = m.minimum(n.again_bytes * n.steps * n.programs, n.moved_bytes)
     apart = m.where(n.steps > 1, flight * c.drift, flight)
     refetched = c.refetched * share_lost(apart, room) * n.extra_bytes * visits * n.programs
-    gathered = share_lost(running * n.window_bytes, room) * n.requested_again
+    gathered = share_missed(running * n.window_bytes, room, m) * n.requested_again
     return n.moved_bytes + lost * (n.passes - 1) * read + refetched + gathered

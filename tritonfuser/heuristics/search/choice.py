@@ -33,13 +33,9 @@ not the rules': the 24 that are predicted to take 0.90 to 0.94 of the time took 
 with what is beside them (geometric mean; 0.50 to 1.22), the 19 of 0.94 to 0.96 0.995 times."""
 
 GAIN_OF_FLAT = 0.7
-"""``GAIN`` of kernels without rows, whose rules the model knows no better: of six of those kernels
-that are predicted at 0.66 to 0.9 times the rules' time, the rules' took 0.99 times as long."""
-
-GAIN_OF_GATHERS = 0.85
-"""``GAIN`` of kernels without rows that read at indices of others: the rules do not know what the
-L1 cache keeps of what they read. H200, gathers of three shapes for which the model predicts 0.75 to
-0.8 of the rules' time: 0.73, 0.91 and 0.92 of it."""
+"""``GAIN`` of kernels without rows that read at no indices, whose rules the model knows no better:
+of six of those kernels that are predicted at 0.66 to 0.9 times the rules' time, the rules' took
+0.99 times as long."""
 
 WORTH_S = 6e-7
 """Seconds that others have to save at least: less is hardly seen, and not worth a search. H200,
@@ -150,9 +146,7 @@ def worth_seconds(problem: Problem, seconds: float, gain: float = GAIN) -> float
 
 def _gain(problem: Problem) -> float:
     """Share of the time of the rules' params that others may take."""
-    if not problem.is_flat:
-        return GAIN
-    return GAIN_OF_GATHERS if any(s.held_bytes for s in problem.streams) else GAIN_OF_FLAT
+    return GAIN_OF_FLAT if problem.is_flat and not problem.gathers else GAIN
 
 
 def _with_pieces(problem: Problem, params: HeuristicParams, time: KernelTime) -> float:

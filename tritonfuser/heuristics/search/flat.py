@@ -21,14 +21,17 @@ SIDES = (16, 256)
 
 
 def pointwise_space(problem: Problem) -> SearchSpace:
-    """Elements of a program, its warps, and the neighbouring elements of a thread."""
+    """Elements of a program, its warps, and the neighbouring elements of a thread.
+
+    Many warps where tensors are read at indices of others: a program reads much of a window then.
+    """
     most = min(next_power_of_2(problem.parallel), LONGEST_BLOCK)
     vector = max(VECTOR_BYTES // problem.narrowest, 1)
     choices = (
         Choice.of("block_x", tuple(powers(min(32, most), most))),
         Choice.of("vectorization_factor", (0, *powers(1, vector))),
         LOADS_FIRST,
-        warps(problem, most=16),
+        warps(problem, most=32 if problem.gathers else 16),
     )
     found = Alternative({}, choices, fits_threads(problem, "block_x"))
     return SearchSpace("pointwise", with_orders(problem, [found]))
