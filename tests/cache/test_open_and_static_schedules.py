@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -13,7 +14,11 @@ import torch
 from tests.cache.abstract_variants import AbstractVariants, meta
 from tritonfuser import DataType, FusionDefinition
 from tritonfuser.cache.variants import MAX_VARIANTS
-from tritonfuser.heuristics.params import HeuristicParams, InnerOuterPersistentParams
+from tritonfuser.heuristics.params import (
+    HeuristicParams,
+    InnerOuterPersistentParams,
+    ReductionParams,
+)
 from tritonfuser.heuristics.schedulers import propose
 from tritonfuser.lowering import pipeline
 from tritonfuser.lowering.fuse.segmentation import HEURISTIC
@@ -114,8 +119,15 @@ def comparable(piece: Segment) -> Any:
     """The params; None for rows in several tiles, which are one masked tile where they vary. Also
     by the rules: what the model replaces are other params then."""
     assert piece.problem is not None
-    several = any(map(has_several_tiles, (piece.params, propose(piece.problem))))
-    return None if several else piece.params
+    params, rules = map(with_all_steps_alike, (piece.params, propose(piece.problem)))
+    return None if any(map(has_several_tiles, (params, rules))) else params
+
+
+def with_all_steps_alike(params: HeuristicParams) -> HeuristicParams:
+    """The params with the last step in the loop, which is behind it where it may have less."""
+    if isinstance(params, ReductionParams) and params.tails == (params.block_r,):
+        return replace(params, tails=())
+    return params
 
 
 def has_several_tiles(params: HeuristicParams) -> bool:
@@ -151,7 +163,8 @@ def why_not_alike(used: Lowered, alone: Lowered) -> str:
     differ = (
         f"{a.params} for {b.params}"
         for a, b in pairs
-        if comparable(b) is not None and a.params != b.params
+        if comparable(b) is not None
+        and with_all_steps_alike(a.params) != with_all_steps_alike(b.params)
     )
     return next(differ, "")
 

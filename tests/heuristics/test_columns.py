@@ -8,8 +8,16 @@ import pytest
 
 from tritonfuser.device import known
 from tritonfuser.heuristics import schedulers
+from tritonfuser.heuristics.cost.tiles import tile_of
 from tritonfuser.heuristics.integers import ceil_div
-from tritonfuser.heuristics.problem import Problem
+from tritonfuser.heuristics.params import ReductionParams, TransposeParams
+from tritonfuser.heuristics.problem import ElementWork, Problem
+from tritonfuser.heuristics.row_tiling import peeled_step
+from tritonfuser.heuristics.search.choice import chosen, difference
+from tritonfuser.heuristics.search.masked_steps import with_masks_for_programs
+from tritonfuser.heuristics.search.narrowed import alternatives
+from tritonfuser.heuristics.search.spaces import SPACES
+from tritonfuser.heuristics.search.warps import Kernels
 from tritonfuser.heuristics.streams import Stream
 
 H200 = known("sm_90")
@@ -296,3 +304,112 @@ def test_few_columns_of_many_rows_are_summed_in_parts(rows, columns):
     assert refused is not None and "columns reach" in refused
     cpu = replace(problem, device=known("cpu"))
     assert proposed(cpu)[0] == "outer_persistent"
+
+
+# --- the last step of a loop ----------------------------------------------------------------------
+
+SUM = ElementWork(before=1, reducing=1, reductions=1, carried=1)
+
+
+@pytest.mark.parametrize(("rows", "peeled"), [(1000, True), (1024, False), (1031, True)])
+def test_what_a_loop_leaves_is_one_more_step_behind_it(rows, peeled):
+    _, params = proposed(summed(rows, 1 << 16))
+    assert not params["persistent"]
+    assert params["tails"] == ((params["block_r"],) if peeled else ())
+    chosen_params = chosen(summed(rows, 1 << 16), SUM)
+    assert bool(chosen_params.tails) == peeled
+
+
+@pytest.mark.parametrize(
+    ("rows", "block", "varies", "tails"),
+    [
+        (392, 32, False, (32,)),
+        (384, 32, False, ()),
+        (384, 32, True, (32,)),
+        (63, 32, False, ()),
+        (64, 32, True, ()),
+        (65, 32, False, (32,)),
+    ],
+)
+def test_no_step_is_behind_a_loop_of_one_step_or_where_none_is_left(rows, block, varies, tails):
+    problem = replace(summed(rows, 4096), row_varies=varies)
+    assert peeled_step(problem, block) == tails
+
+
+def test_both_ends_of_a_loop_are_in_the_space_and_the_model_is_asked_about_one():
+    problem = summed(1000, 1 << 16)
+    rules = schedulers.propose(problem)
+    space = SPACES["reduction"](problem)
+
+    def ends(space):
+        return {
+            value
+            for alternative in space.alternatives
+            if not alternative.fixed["persistent"]
+            for choice in alternative.choices
+            if choice.fields == ("block_r", "tails")
+            for value in choice.values
+        }
+
+    assert {(128, ()), (128, (128,))} <= ends(space)
+    assert {(128, (128,)), (512, ())} <= ends(alternatives(space, problem, rules))
+    assert (128, ()) not in ends(alternatives(space, problem, rules))
+    assert all(tails in ((), (block,)) for block, tails in ends(space))
+
+
+def with_registers(problem, wanted):
+    """The kernels of a problem, of which all take so many registers."""
+    kernels = Kernels(problem, SUM)
+    predicted = kernels.time(PEELED).registers
+    return Kernels(problem, replace(SUM, registers=wanted / float(predicted)))
+
+
+PEELED = ReductionParams(
+    num_warps=8, block_x=64, block_r=32, persistent=False, tails=(32,), evict_hints=True
+)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "columns", "masks"),
+    [
+        (60, 1 << 17, True),  # four programs of 64 registers, three of 76
+        (45, 1 << 17, True),  # five of 48, four of 64
+        (28, 1 << 17, False),  # five have 48
+        (100, 1 << 17, False),  # two of 116 too
+        (60, 1 << 14, False),  # two programs for each multiprocessor
+    ],
+)
+def test_a_loop_has_masks_where_the_step_behind_it_would_cost_one_of_few_programs(
+    wanted, columns, masks
+):
+    kernels = with_registers(summed(1000, columns), wanted)
+    assert with_masks_for_programs(kernels, PEELED) == replace(PEELED, tails=() if masks else (32,))
+
+
+def test_a_report_says_what_masks_are_for():
+    problem = summed(1000, 1 << 17)
+    rules = schedulers.propose(problem)
+    assert rules.tails
+    masks = replace(rules, tails=(), axes=(0,))
+    assert "fewer programs" in difference(problem, SUM, masks)
+    assert str(rules) in difference(problem, SUM, masks)
+    for other in (replace(masks, num_warps=2), replace(rules, num_warps=2)):
+        assert "fewer programs" not in difference(problem, SUM, other)
+
+
+def test_other_tails_stay():
+    kernels = with_registers(summed(1000, 1 << 17), 60)
+    for params in (
+        replace(PEELED, tails=(16,)),
+        replace(PEELED, tails=()),
+        TransposeParams(block_x=32, block_y=32),
+    ):
+        assert with_masks_for_programs(kernels, params) == params
+
+
+@pytest.mark.parametrize(("tails", "steps"), [((), 32), ((32,), 32), ((8,), 31.25)])
+def test_a_tail_behind_a_loop_is_a_part_of_a_step(tails, steps):
+    tile = tile_of(summed(1000, 4096), replace(PEELED, tails=tails))
+    assert (tile.steps, tile.loops, tile.masked) == (steps, True, not tails)
+    # One that is as wide as a step is added to what the others have.
+    assert tile.pieces == (2 if tails == (8,) else 1)

@@ -16,7 +16,7 @@ from tritonfuser.heuristics.params import (
 )
 from tritonfuser.heuristics.problem import ElementWork
 from tritonfuser.heuristics.schedulers import kernel_seconds
-from tritonfuser.heuristics.search.choice import GAIN, chosen
+from tritonfuser.heuristics.search.choice import chosen
 from tritonfuser.heuristics.search.taken_registers import (
     Taken,
     chosen_again,
@@ -26,6 +26,7 @@ from tritonfuser.heuristics.search.taken_registers import (
     why_chosen_again,
 )
 from tritonfuser.heuristics.search.warps import Kernels
+from tritonfuser.heuristics.search.worth import GAIN
 
 WIDE = sums(544, 296898, 2, inner=False)
 HEAVY = ElementWork(before=30, special_before=3, reducing=1, reductions=1, carried=1)

@@ -23,6 +23,7 @@ from .row_tiling import (
     joined_tiles,
     loop_tails,
     max_tails,
+    peeled_step,
     row_alignment,
     tile_row,
     warps_of_rows,
@@ -139,10 +140,12 @@ def propose(problem: Problem) -> HeuristicParams:
 def _columns(problem: Problem) -> ReductionParams:
     tile = column_sum_tile(problem)
     persistent = tile.block_r >= problem.reduced
+    tails = () if persistent else peeled_step(problem, tile.block_r)
     stages = 1 if persistent else column_stages(problem, tile.block_x * tile.block_r)
     return ReductionParams(
         **tile._asdict(),
         persistent=persistent,
+        tails=tails,
         num_stages=stages,
         evict_hints=persistent or _hints_pay(problem),
     )

@@ -109,6 +109,20 @@ def loop_tails(
     return tails_of(problem.reduced, block, most)
 
 
+def peeled_step(problem: Problem, block: int) -> tuple[int, ...]:
+    """The tail for what the steps of a loop over columns leave: one more of them, behind the loop.
+
+    The others need no masks then, so that the compiler unrolls them, and reductions add up what the
+    last one has as if it were in the loop. Empty where there is nothing to gain: no rest, or one
+    step before it.
+
+    H200, 51 loops over columns, most of them bias gradients: 0.89 of the time of a loop with masks
+    (geometric mean; 0.57 to 1.12), 0.96 of that by the shortest tails.
+    """
+    left, before = problem.row_varies or problem.reduced % block, (problem.reduced - 1) // block
+    return (block,) if left and before > 1 else ()
+
+
 def _tails_of_vectors(problem: Problem, block: int, most: int, align: int) -> tuple[int, ...]:
     """Tails for what blocks leave of the whole vectors of a row.
 

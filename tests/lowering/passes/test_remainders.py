@@ -210,7 +210,8 @@ def test_interleaved_parts_are_read_without_masks_but_those_of_the_tile(rows, co
     assert split.interleave * count * 2 % 16 == 0
     first, second = (source.text for source in found.sources)
     assert "inside" not in first
-    assert re.search(r"mask=r_(x_)?mask, other=0", first)
+    assert re.search(r"mask=t_(x_)?mask, other=0", first)
+    assert not re.search(r"mask=r_(x_)?mask", first)
     assert "inside0 = r < " in second
 
 

@@ -298,7 +298,7 @@ HOP_S = 2e-6
 """Seconds from publishing a sum to its arrival at other programs (H200)."""
 
 
-def _waiting(params: KernelParams, steps: int) -> float:
+def _waiting(params: KernelParams, steps: float) -> float:
     if not isinstance(params, InnerOuterPersistentParams) or params.parts == 1:
         return 0.0
     return HOP_S * ceil(steps / max(params.delay, 1))

@@ -29,8 +29,8 @@ class KernelTile(NamedTuple):
     ----------
     programs : int
         Programs of the kernel.
-    steps : int
-        Steps of the loop of one of them. 1 without a loop.
+    steps : float
+        Steps of the loop of one of them. 1 without a loop. Tails behind it are parts of a step.
     passes : int
         How often the loop runs over the same elements.
     x, r : int
@@ -50,7 +50,7 @@ class KernelTile(NamedTuple):
     """
 
     programs: int
-    steps: int
+    steps: float
     passes: int
     x: int
     r: int
@@ -102,8 +102,7 @@ def _rows(problem: Problem, params: HeuristicParams) -> KernelTile:
         tile = whole_rows(problem, tiling.rows, tiling.block + tails)
     else:
         sums = isinstance(params, ReductionParams)
-        behind = tails_beside_steps(sums, tails, tiling.align)
-        tile = loop_along_rows(problem, sums, tiling.rows, tiling.block, behind, PLAIN)
+        tile = loop_along_rows(problem, sums, tiling.rows, tiling.block, tails, PLAIN)
         past_end = not tails and max(problem.reduced, 1) % tiling.block != 0
         tile = tile._replace(masked=past_end)  # rows seldom have masks (lowering/tile/overlaps.py)
     return tile._replace(pieces=_pieces(problem, params, tiling.rows, tiling.block, tiling.tails))
@@ -114,9 +113,11 @@ def _pieces(
 ) -> int:
     """Parts of a row that are reduced apart.
 
-    Those of which all threads have elements are reduced as one. Of several rows threads have whole
-    vectors, so that a row of fewer elements takes some of the threads.
+    Tails as wide as a block are added to it. Those of which all threads have elements are reduced
+    as one. Of several rows threads have whole vectors, so that a row of fewer elements takes some
+    of the threads.
     """
+    tails = [width for width in tails if width != block]
     if not tails or not problem.inner:
         return 1 + len(tails)
     reached = params.num_warps * problem.device.warp_size
@@ -175,27 +176,19 @@ def loop_over_rows(problem: Problem, rows: Number, row: Number, m: Numbers) -> K
     return KernelTile(batch, steps, passes, rows, row, loops=True, over_rows=True)
 
 
-def tails_beside_steps(is_reduction: bool, tails: Number, align: int) -> Number:
-    """Elements of tails that are no part of the steps of a loop along a row.
-
-    Where several passes read a row, tails stay in registers. Rows that are read once have tails
-    behind many steps by the rules, and the tails do not count. Searches also try a few steps with
-    tiles that begin at vectors: there tails count as a step.
-    """
-    return 0 if is_reduction and align > 1 else tails
-
-
 def loop_along_rows(
     problem: Problem, is_reduction: bool, rows: Number, block: Number, tails: Number, m: Numbers
 ) -> KernelTile:
     """The tile of programs that loop along rows, once where they only reduce them.
 
-    What a scan has made of an element is there in the same step.
+    What a scan has made of an element is there in the same step. Where several passes read a row
+    its tails stay in registers. Those of rows that are read once are parts of a step behind it.
     """
-    steps = m.maximum(ceil_div(max(problem.reduced, 1) - tails, block), 1)
+    whole = m.maximum(ceil_div(max(problem.reduced, 1) - tails, block), 1)
+    steps = whole + (tails / block if is_reduction else 0)
     passes = 1
     if not is_reduction:
         passes = max(problem.passes_to_reduce + problem.dependent_outputs - problem.scans, 1)
     kept = rows * tails if passes > 1 else 0
     programs = ceil_div(problem.parallel, rows)
-    return KernelTile(programs, steps, passes, rows, block, loops=steps > 1, kept=kept)
+    return KernelTile(programs, steps, passes, rows, block, loops=whole > 1, kept=kept)

@@ -85,7 +85,7 @@ class Traffic(NamedTuple):
         accesses = self.accesses + self.loads
         return self._replace(lines=lines, accesses=accesses, slice_bytes=slice_bytes)
 
-    def with_a_step_again(self, steps: int) -> Traffic:
+    def with_a_step_again(self, steps: float) -> Traffic:
         """The same where the last of so many steps loads what it has once more, since each step
         loads ahead."""
         accesses = self.accesses + self.loads / steps

@@ -21,6 +21,7 @@ from ..params import HeuristicParams, KernelParams, ReductionParams
 from ..problem import ElementWork, Problem
 from ..schedulers import BY_NAME, kernel_seconds, propose
 from .candidates import Candidates, Timed
+from .masked_steps import has_masks_for_programs, with_masks_for_programs
 from .narrowed import VARIED_FIELDS, alternatives, varied, within_registers
 from .reread_order import with_rereads_near
 from .spaces import SPACES
@@ -73,6 +74,7 @@ def chosen(problem: Problem, work: ElementWork) -> HeuristicParams:
         return rules
     kernels = Kernels(problem, work)
     found = spread_over_warps(kernels, _by_rules_or_model(kernels, rules))
+    found = with_masks_for_programs(kernels, found)
     return _sized_again(kernels, with_rereads_near(kernels, found), found)
 
 
@@ -171,6 +173,8 @@ def difference(problem: Problem, work: ElementWork, params: HeuristicParams) -> 
     rules = propose(problem)
     if params == rules:
         return ""
+    if has_masks_for_programs(params, rules):
+        return f"a step behind the loop would leave registers for fewer programs at a time: {rules}"
     before, after = (kernel_seconds(problem, each, work) for each in (rules, params))
     if before is None or after is None:
         return ""

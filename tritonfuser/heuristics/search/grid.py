@@ -16,7 +16,6 @@ from ..cost.tiles import (
     Launches,
     loop_along_rows,
     loop_over_rows,
-    tails_beside_steps,
     whole_rows,
 )
 from ..params import PARAMS, HeuristicParams, ReductionParams
@@ -125,7 +124,6 @@ class Grid:
         if self._alternative.fixed.get("persistent", False):
             return whole_rows(problem, rows, block + tails)
         is_reduction = issubclass(kind, ReductionParams)
-        tails = tails_beside_steps(is_reduction, tails, self._align)
         return loop_along_rows(problem, is_reduction, rows, block, tails, ARRAYS)
 
     def _along(self, axis: int, sizes: Array) -> Array:

@@ -27,8 +27,10 @@ def varied(space: SearchSpace, rules: KernelParams) -> SearchSpace:
 
 
 def is_coarse(choice: Choice) -> list[bool]:
-    """Which values are in a coarse sample: every second one of sizes and warps, and the last."""
-    whole = len(choice.fields) > 1 or choice.fields[0] not in VARIED_FIELDS
+    """Which values are in a coarse sample: every second one of sizes and warps, and the last. All
+    where a size has several values of other fields."""
+    firsts = {value[0] for value in choice.values}
+    whole = len(firsts) < len(choice.values) or choice.fields[0] not in VARIED_FIELDS
     last = len(choice.values) - 1
     return [whole or place % 2 == 0 or place == last for place in range(last + 1)]
 
@@ -160,6 +162,9 @@ class _Allowed:
             values = (v for v in values if self._factor in (None, *v))
         elif choice.fields == ("num_stages", "prefetch"):
             values = self._ahead
+        elif choice.fields == ("block_r", "tails"):
+            # Of each block the last ones: what a loop leaves is behind it where that can be.
+            values = dict(choice.values).items()
         elif "align" in choice.fields:
             place = choice.fields.index("align")
             values = (v for v in values if v[place] in self._aligns)

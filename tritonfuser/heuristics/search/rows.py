@@ -5,12 +5,12 @@ Rows are whole in registers, or read by a loop.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from ..integers import next_power_of_2
 from ..params import MAX_STAGES, MAX_TAILS, PARAMS
 from ..problem import Problem
-from ..row_tiling import block_and_tails, loop_tails, tile_row
+from ..row_tiling import block_and_tails, loop_tails, peeled_step, tile_row
 from .common import LOADS_FIRST, fits_threads, powers, rows_up_to, warps
 from .orders import with_orders
 from .space import Alternative, Choice, SearchSpace
@@ -78,15 +78,23 @@ def _loops(scheduler: str, problem: Problem) -> Iterator[Alternative]:
         return
     blocks, vector = tuple(powers(min(low, most), most)), _vector(scheduler, problem)
     if vector == 1:
-        yield _loop(scheduler, problem, Choice.of("block_r", blocks), {})
+        columns = scheduler == "reduction" and not problem.inner
+        steps = _steps_of_columns(problem, blocks) if columns else Choice.of("block_r", blocks)
+        yield _loop(scheduler, problem, steps, {})
         return
     yield _loop(scheduler, problem, Choice.of("block_r", blocks), {"align": 1})
     whole = problem.reduced // vector * vector
-    steps = (block for block in blocks if block >= vector)
-    tiles = ((block, loop_tails(problem, block, align=vector)) for block in steps)
+    aligned = (block for block in blocks if block >= vector)
+    tiles = ((block, loop_tails(problem, block, align=vector)) for block in aligned)
     looped = tuple((n, tails) for n, tails in tiles if n + sum(tails[:-1]) < whole)
     if looped:
         yield _loop(scheduler, problem, Choice(("block_r", "tails"), looped), {"align": vector})
+
+
+def _steps_of_columns(problem: Problem, blocks: Iterable[int]) -> Choice:
+    """Steps of a loop over columns: the last one with masks in the loop, or behind it."""
+    ends = ((block, tails) for block in blocks for tails in ((), peeled_step(problem, block)))
+    return Choice(("block_r", "tails"), tuple(dict.fromkeys(ends)))
 
 
 def _loop(scheduler: str, problem: Problem, tiles: Choice, fixed: Mapping[str, int]) -> Alternative:

@@ -138,6 +138,9 @@ class KernelBody(Body):
         self._steps.append(LoopSteps.of(loop, _variable(loop, backwards)))
         limit = "stop" if self.nest.is_aligned(loop) else loop.axis.extent
         self.writer.close_loop(header, *_positions(loop, backwards, limit))
+        if along_row:
+            # Loads first: a reduction is a barrier that no compiler moves them across.
+            self._fetch(step.members, peeled=True)
         for end in ends:
             end()
         for store, maps in tiles.items():
@@ -159,16 +162,19 @@ class KernelBody(Body):
         counts = any(isinstance(as_call(m.node).op.form, Moments) for m in members)
         return self.nest.backwards and not (counts and loop.masked)
 
-    def _fetch(self, members: Sequence[Member]) -> None:
-        """Load the operands of all reductions before the first of them is computed."""
+    def _fetch(self, members: Sequence[Member], *, peeled: bool = False) -> None:
+        """Load the operands of all reductions before the first of them is computed: at the blocks
+        of rows that a loop goes through, or at their peeled tiles."""
         fusion, stored = self.facts.fusion, self.facts.stored
         computed_at = {out: m.index for m in self.segment.members for out in m.node.outs}
         for member in members:
             if walk(fusion, [member.reads[0]], computed_at, stored).at_own_index:
                 continue
             tiles = self.nest.maps.of(member.operand_index)
-            # Peeled tiles that are read behind a loop are not held in registers all through it.
-            self.writers.fetch(member, tiles[:1] if self.nest.loop == "r" else tiles)
+            if self.nest.loop == "r":
+                # What is read behind a loop is not held in registers all through it.
+                tiles = tiles[1:] if peeled else tiles[:1]
+            self.writers.fetch(member, tiles)
 
 
 def _loop_header(loop: Tile, end: str, stages: int | None, backwards: bool) -> str:

@@ -8,10 +8,12 @@ not two: each thread adds what it has of both, and the threads' sums are added o
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import reduce
 
 from ....device import NVIDIA_WARP_SIZE
 from ....ops.table import Reduction
+from ...tile.tile import Tile
 from ..lines import Name
 from .member_tile import MemberTile
 from .thread_lanes import neighbours_of_thread
@@ -21,14 +23,28 @@ Part = tuple[MemberTile, Name]
 
 
 def across_tiles(form: Reduction, parts: Sequence[Part]) -> str:
-    """The reduction of all tiles of a row, as text."""
-    together, apart = _by_all_threads(parts)
+    """The reduction of all tiles of a row, as text. The first is that of the blocks."""
+    together, apart = _by_all_threads(_with_blocks(form, parts))
     texts = [_across(form, tile, name.text) for tile, name in apart]
     if together:
         (tile, _), *_ = together
         lanes = [_of_threads(form, *part) for part in together]
         texts.insert(0, _across(form, tile, _joined(form, lanes)))
     return _joined(form, texts)
+
+
+def _with_blocks(form: Reduction, parts: Sequence[Part]) -> list[Part]:
+    """The tiles, of which those as wide as a block are combined with the blocks element by element:
+    what a loop leaves is one more step of it."""
+    (blocks, found), *rest = parts
+    alike = [name.text for tile, name in rest if _is_as_wide(tile.tile, blocks.tile)]
+    joined = replace(found, text=_joined(form, [found.text, *alike]))
+    return [(blocks, joined), *((t, x) for t, x in rest if not _is_as_wide(t.tile, blocks.tile))]
+
+
+def _is_as_wide(tile: Tile, blocks: Tile) -> bool:
+    known = blocks.block is not None and not tile.scattered
+    return known and (tile.width, tile.place) == (blocks.width, blocks.place)
 
 
 def _joined(form: Reduction, texts: Sequence[str]) -> str:

@@ -160,23 +160,22 @@ def _moments_loop(tile: MemberTile, operand: Name) -> Finish:
 
         def squares(mean: Name) -> str:
             shift = f"({lane_mean} - {mean.text})"
-            blocks = _summed(tile, f"{lane_m2} + {seen} * {shift} * {shift}")
+            blocks = f"{lane_m2} + {seen} * {shift} * {shift}"
             squared = [(part, _square(part, x, mean)) for part, x in rest]
-            return _joined(blocks, squared)
+            return _joined(tile, operand, blocks, width, squared)
 
-        total = _joined(_summed(tile, f"{lane_mean} * {seen}"), rest)
+        total = _joined(tile, operand, f"{lane_mean} * {seen}", width, rest)
         _bind_moments(tile, operand, rest, total, squares)
 
     return finish
 
 
-def _joined(total: str, rest: list[Part]) -> str:
+def _joined(tile: MemberTile, operand: Name, lanes: str, width: int, rest: list[Part]) -> str:
+    """The sum of what the lanes have, of ``width`` elements each, and of the peeled tiles."""
+    if width == 1:
+        return across_tiles(SUM, [(tile, replace(operand, text=lanes)), *rest])
+    total = tile.total(lanes)
     return f"{total} + {across_tiles(SUM, rest)}" if rest else total
-
-
-def _summed(tile: MemberTile, text: str) -> str:
-    """The lanes added up; where a step has one position there is one lane for each result."""
-    return f"({text})" if tile.tile.block is None else tile.total(text)
 
 
 def _add_element(tile: MemberTile, operand: Name, lane: _LaneState) -> None:
