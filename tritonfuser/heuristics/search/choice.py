@@ -15,7 +15,6 @@ from itertools import groupby
 from math import log2, prod
 from typing import Any
 
-from ..cost.constants import constants_of
 from ..cost.model import KernelTime
 from ..params import HeuristicParams, KernelParams, ReductionParams
 from ..problem import ElementWork, Problem
@@ -26,23 +25,12 @@ from .narrowed import VARIED_FIELDS, alternatives, varied, within_registers
 from .reread_order import with_rereads_near
 from .spaces import SPACES
 from .warps import Kernels, spread_over_warps
-
-GAIN = 0.94
-"""Share of the time of the rules' params, with a launch, that others have to be predicted to take
-at most. H200, kernels of random definitions, models and the suite for which the model's params are
-not the rules': the 24 that are predicted to take 0.90 to 0.94 of the time took 0.92 times as long,
-with what is beside them (geometric mean; 0.50 to 1.22), the 19 of 0.94 to 0.96 0.995 times."""
+from .worth import GAIN, WORTH_S, worth_seconds
 
 GAIN_OF_FLAT = 0.7
 """``GAIN`` of kernels without rows that read at no indices, whose rules the model knows no better:
 of six of those kernels that are predicted at 0.66 to 0.9 times the rules' time, the rules' took
 0.99 times as long."""
-
-WORTH_S = 6e-7
-"""Seconds that others have to save at least: less is hardly seen, and not worth a search. H200,
-definitions of models at small sizes and large: the 75 whose kernels are predicted to save 0.3 to
-0.6 us took 0.97 times as long (geometric mean; 0.78 to 1.70), the 55 that are predicted to save
-more 0.91 times (0.48 to 1.13)."""
 
 AT_ONCE = 64
 """Elements of a tile that a thread loads at once, about. One with more loads them in turns, which
@@ -137,13 +125,6 @@ def much_faster(
         return None
     params = with_rereads_near(kernels, found.params)
     return params if isinstance(params, KernelParams) else None
-
-
-def worth_seconds(problem: Problem, seconds: float, gain: float = GAIN) -> float:
-    """Seconds of a kernel that others have to take at most in the place of one."""
-    launch = constants_of(problem.device).launch_s
-    whole = seconds + launch
-    return min(gain * whole, whole - WORTH_S) - launch
 
 
 def _gain(problem: Problem) -> float:

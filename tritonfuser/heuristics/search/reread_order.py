@@ -13,6 +13,7 @@ from ..problem import Problem
 from ..streams import Stream
 from .orders import near_orders
 from .warps import Kernels
+from .worth import worth_seconds
 
 GAIN = 0.8
 """Share of the time of a flat kernel, with a launch, that another order of its axes has to be
@@ -77,15 +78,13 @@ def _near_in_a_tile(kernels: Kernels, params: KernelParams, first: KernelTime) -
     """A flat kernel's params with what programs read again beside it in their tiles, where that is
     much faster. It saves the caches' time, not that of memory."""
 
-    def is_much_faster(whole: float) -> bool:
-        return bool(whole <= GAIN * (first.seconds + kernels.launch_s))
-
-    if first.limit == "memory" or not is_much_faster(kernels.least_s):
+    most = worth_seconds(kernels.problem, float(first.seconds), GAIN)
+    if first.limit == "memory" or kernels.least_s - kernels.launch_s > most:
         return params
     best: tuple[KernelParams, KernelTime] | None = None
     for order in dict.fromkeys(_orders_beside(kernels.problem)):
         found = _in_order(kernels, params, order)
-        if found is None or not is_much_faster(found[1].seconds + kernels.launch_s):
+        if found is None or found[1].seconds > most:
             continue
         if best is None or not kernels.within_model_error(best[1].seconds, found[1].seconds):
             best = found

@@ -16,8 +16,9 @@ from ..cost.sides import is_long
 from ..params import KernelParams, TransposeParams
 from ..problem import ElementWork, Problem
 from ..schedulers import kernel_seconds
-from .choice import can_vary, much_faster, worth_seconds
+from .choice import can_vary, much_faster
 from .load_registers import limit_for_loads
+from .worth import worth_seconds
 
 SPILLED_MUCH = 32
 """Words that a thread spills from which on params are chosen again. What spills fewer may keep them
