@@ -413,3 +413,11 @@ def test_a_tail_behind_a_loop_is_a_part_of_a_step(tails, steps):
     assert (tile.steps, tile.loops, tile.masked) == (steps, True, not tails)
     # One that is as wide as a step is added to what the others have.
     assert tile.pieces == (2 if tails == (8,) else 1)
+
+
+@pytest.mark.parametrize("persistent", [False, True])
+def test_what_one_step_and_its_tails_hold_is_no_loop(persistent):
+    """Both are the same kernel: it has no loop."""
+    params = replace(PEELED, block_r=512, tails=(512,), persistent=persistent)
+    tile = tile_of(summed(520, 4096), params)
+    assert (tile.steps, tile.r, tile.loops) == (1, 1024, False)

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.heuristics.test_choice import COLUMNS, WORK, sums
+from tests.heuristics.test_columns import SUM, summed
 from tritonfuser.heuristics.cost.model import FILLED, busy_seconds
 from tritonfuser.heuristics.cost.registers import programs_at_once
 from tritonfuser.heuristics.params import (
@@ -17,6 +18,7 @@ from tritonfuser.heuristics.params import (
 from tritonfuser.heuristics.problem import ElementWork
 from tritonfuser.heuristics.schedulers import kernel_seconds
 from tritonfuser.heuristics.search.choice import chosen
+from tritonfuser.heuristics.search.masked_steps import with_masks_for_programs
 from tritonfuser.heuristics.search.taken_registers import (
     Taken,
     chosen_again,
@@ -153,3 +155,23 @@ def test_no_tile_has_two_short_sides(sides, short):
     problem = replace(WIDE, streams=tuple(replace(s, item_bytes=2) for s in WIDE.streams))
     params = TransposeParams(block_x=sides[0], block_y=sides[1], num_warps=4)
     assert has_short_pieces(problem, params) is short
+
+
+@pytest.mark.parametrize(("bytes_each", "stages"), [(2, 3), (4, 3), (8, 2)])
+def test_a_pipeline_has_the_stages_that_shared_memory_holds(bytes_each, stages):
+    loads = tuple(replace(s, item_bytes=bytes_each) for s in COLUMNS.streams if not s.is_store)
+    problem = replace(COLUMNS, streams=loads * 2)
+    loops = InnerOuterPersistentParams(num_warps=8, block_m=1, block_r=8192, prefetch=True)
+    near = Taken(problem, WORK, loops, 255, spilled=100).near
+    assert near.num_stages == min(3, problem.max_stages(8192)) == stages
+
+
+def test_what_is_chosen_again_has_masks_where_a_step_behind_the_loop_costs_a_program():
+    problem = summed(500, 1 << 19)
+    found = chosen(problem, SUM)
+    wanted = float(kernel_seconds(problem, found, SUM).registers)
+    taken = Taken(problem, SUM, found, round(1.2 * wanted))
+    again = chosen_again(taken, 16)
+    assert again is not None
+    free = replace(again, max_registers=0)
+    assert with_masks_for_programs(Kernels(problem, taken.known_work), free) == free

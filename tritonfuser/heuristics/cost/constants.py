@@ -3,9 +3,9 @@
 They are fitted to 6,500 schedules of 147 random problems on an H200
 (``bench/results/schedules_h200.jsonl.gz``), beginning at and staying near to data sheets and what
 the kernels' code looks like. ``python -m bench.schedules --fit`` fits them again. None of these
-problems reads at indices: ``hit_clocks`` and ``l1_share`` are by 340 schedules of 17 gathers on an
-H100, and by 150 of 14 others (``share_missed``); ``exchange_tail`` is by 300 schedules of four sums
-of columns on an H100, which run in one wave.
+problems reads at indices: ``hit_clocks`` and ``l1_share`` are fitted to 340 schedules of 17 gathers
+on an H100, and hold for 149 of 14 others on an H200 (``share_missed``); ``exchange_tail`` is by 300
+schedules of four sums of columns on an H100, which run in one wave.
 
 Where resources overlap the model adds a part of the shorter times. So shares a little above 1 are
 what a resource reaches by itself.

@@ -97,11 +97,11 @@ def _rows(problem: Problem, params: HeuristicParams) -> KernelTile:
     if tiling is None:
         return KernelTile(1, 1, 1, max(problem.parallel, 1), 1)
     assert isinstance(params, KernelParams)
-    tails = sum(tiling.tails)
-    if tiling.in_registers:
+    tails, sums = sum(tiling.tails), isinstance(params, ReductionParams)
+    in_one_step = sums and tiling.block + tails >= max(problem.reduced, 1)
+    if tiling.in_registers or in_one_step:
         tile = whole_rows(problem, tiling.rows, tiling.block + tails)
     else:
-        sums = isinstance(params, ReductionParams)
         tile = loop_along_rows(problem, sums, tiling.rows, tiling.block, tails, PLAIN)
         past_end = not tails and max(problem.reduced, 1) % tiling.block != 0
         tile = tile._replace(masked=past_end)  # rows seldom have masks (lowering/tile/overlaps.py)

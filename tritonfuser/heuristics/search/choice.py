@@ -62,8 +62,8 @@ def chosen(problem: Problem, work: ElementWork) -> HeuristicParams:
         return rules
     kernels = Kernels(problem, work)
     found = spread_over_warps(kernels, _by_rules_or_model(kernels, rules))
-    found = with_masks_for_programs(kernels, found)
-    return _sized_again(kernels, with_rereads_near(kernels, found), found)
+    found = _sized_again(kernels, with_rereads_near(kernels, found), found)
+    return with_masks_for_programs(kernels, found)
 
 
 def _sized_again(
@@ -123,7 +123,7 @@ def much_faster(
     after = _with_pieces(problem, found.params, found.time)
     if after > worth_seconds(problem, seconds + more):
         return None
-    params = with_rereads_near(kernels, found.params)
+    params = with_masks_for_programs(kernels, with_rereads_near(kernels, found.params))
     return params if isinstance(params, KernelParams) else None
 
 

@@ -30,7 +30,7 @@ def with_masks_for_programs(kernels: Kernels, params: HeuristicParams) -> Heuris
         return params
     wanted = min(float(time.registers), float(time.register_limit))
     share = ceil_div(tile_of(problem, params).programs, problem.device.sm_count)
-    limits = limits_for_more_programs(problem.device, params.num_warps, wanted)[: share - 1]
+    limits = limits_for_more_programs(problem.device, params.num_warps, wanted)[: max(share - 1, 0)]
     costs_one = bool(limits) and wanted + PEELED_REGISTERS > limits[-1]
     return replace(params, tails=()) if costs_one else params
 
@@ -39,4 +39,5 @@ def has_masks_for_programs(params: HeuristicParams, rules: HeuristicParams) -> b
     """Whether params are the rules' but for the step behind the loop."""
     if not isinstance(params, ReductionParams) or not isinstance(rules, ReductionParams):
         return False
-    return params != rules and params == replace(rules, tails=(), axes=params.axes)
+    masked = replace(rules, tails=(), axes=params.axes, max_registers=params.max_registers)
+    return bool(rules.tails) and params == masked

@@ -163,7 +163,7 @@ class _Allowed:
         elif choice.fields == ("num_stages", "prefetch"):
             values = self._ahead
         elif choice.fields == ("block_r", "tails"):
-            # Of each block the last ones: what a loop leaves is behind it where that can be.
+            # Of each block the last of its ends: what a loop leaves is behind it where it can be.
             values = dict(choice.values).items()
         elif "align" in choice.fields:
             place = choice.fields.index("align")

@@ -92,7 +92,8 @@ def _loops(scheduler: str, problem: Problem) -> Iterator[Alternative]:
 
 
 def _steps_of_columns(problem: Problem, blocks: Iterable[int]) -> Choice:
-    """Steps of a loop over columns: the last one with masks in the loop, or behind it."""
+    """Steps of a loop over columns: of each block with the last one in the loop, with masks, then
+    with it behind the loop, where that can be."""
     ends = ((block, tails) for block in blocks for tails in ((), peeled_step(problem, block)))
     return Choice(("block_r", "tails"), tuple(dict.fromkeys(ends)))
 

@@ -1,4 +1,4 @@
-"""Params that are chosen again: the kernel of the first ones takes more registers than predicted.
+"""Params that are chosen again: the kernel of the first ones takes more registers, or spills.
 
 Chosen are params of the least predicted time, among them those for which the model predicts too few
 registers. Fewer programs run at a time then than it expected, there is less to hide what each of
@@ -13,6 +13,7 @@ from typing import Any
 from ..cost.model import KernelTime, may_exceed
 from ..cost.registers import programs_at_once
 from ..cost.sides import is_long
+from ..cost.tiles import tile_of
 from ..params import KernelParams, TransposeParams
 from ..problem import ElementWork, Problem
 from ..schedulers import kernel_seconds
@@ -27,8 +28,8 @@ the params that the model then prefers, one 0.93 times; of two that spill 48 and
 0.51 times, and the definitions they are of with them."""
 
 PIPELINE_STAGES = 3
-"""Stages of the pipeline that takes the place of loads into registers where these are too many: the
-loads of the next two steps are in shared memory then."""
+"""Stages at most of the pipeline that takes the place of loads into registers where these are too
+many: the loads of the next two steps are in shared memory then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +98,9 @@ class Taken:
         """
         free: dict[str, Any] = {"axes": (), "across": (), "first": "", "max_registers": 0}
         if self.spills_much and self.params.prefetches:
-            free |= {"prefetch": False, "num_stages": PIPELINE_STAGES}
+            tile = tile_of(self.problem, self.params)
+            fitting = self.problem.max_stages(tile.x * tile.r)
+            free |= {"prefetch": False, "num_stages": min(PIPELINE_STAGES, fitting)}
         free = {name: value for name, value in free.items() if hasattr(self.params, name)}
         return replace(self.params, **free)
 

@@ -37,12 +37,13 @@ def _with_blocks(form: Reduction, parts: Sequence[Part]) -> list[Part]:
     """The tiles, of which those as wide as a block are combined with the blocks element by element:
     what a loop leaves is one more step of it."""
     (blocks, found), *rest = parts
-    alike = [name.text for tile, name in rest if _is_as_wide(tile.tile, blocks.tile)]
-    joined = replace(found, text=_joined(form, [found.text, *alike]))
-    return [(blocks, joined), *((t, x) for t, x in rest if not _is_as_wide(t.tile, blocks.tile))]
+    alike = [part for part in rest if _is_as_wide(part[0].tile, blocks.tile)]
+    text = _joined(form, [found.text, *(name.text for _, name in alike)])
+    return [(blocks, replace(found, text=text)), *(part for part in rest if part not in alike)]
 
 
 def _is_as_wide(tile: Tile, blocks: Tile) -> bool:
+    """Whether a tile is as wide as the blocks, whose positions are consecutive."""
     known = blocks.block is not None and not tile.scattered
     return known and (tile.width, tile.place) == (blocks.width, blocks.place)
 

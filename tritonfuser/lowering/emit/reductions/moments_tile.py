@@ -162,15 +162,17 @@ def _moments_loop(tile: MemberTile, operand: Name) -> Finish:
             shift = f"({lane_mean} - {mean.text})"
             blocks = f"{lane_m2} + {seen} * {shift} * {shift}"
             squared = [(part, _square(part, x, mean)) for part, x in rest]
-            return _joined(tile, operand, blocks, width, squared)
+            return _over_lanes_and_tiles(tile, operand, blocks, width, squared)
 
-        total = _joined(tile, operand, f"{lane_mean} * {seen}", width, rest)
+        total = _over_lanes_and_tiles(tile, operand, f"{lane_mean} * {seen}", width, rest)
         _bind_moments(tile, operand, rest, total, squares)
 
     return finish
 
 
-def _joined(tile: MemberTile, operand: Name, lanes: str, width: int, rest: list[Part]) -> str:
+def _over_lanes_and_tiles(
+    tile: MemberTile, operand: Name, lanes: str, width: int, rest: list[Part]
+) -> str:
     """The sum of what the lanes have, of ``width`` elements each, and of the peeled tiles."""
     if width == 1:
         return across_tiles(SUM, [(tile, replace(operand, text=lanes)), *rest])
