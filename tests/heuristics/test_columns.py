@@ -415,6 +415,15 @@ def test_a_tail_behind_a_loop_is_a_part_of_a_step(tails, steps):
     assert tile.pieces == (2 if tails == (8,) else 1)
 
 
+def test_edges_as_wide_as_a_block_are_reduced_apart():
+    """They are the elements beside the whole vectors of a row, and lie at both of its ends."""
+    params = replace(PEELED, block_x=1, block_r=16, tails=(16,), align=8)
+    rows = summed(1000, 4096)
+    assert tile_of(rows, params).pieces == 2
+    assert tile_of(rows, replace(params, tails=(16, 16))).pieces == 2
+    assert tile_of(rows, replace(params, align=1)).pieces == 1
+
+
 @pytest.mark.parametrize("persistent", [False, True])
 def test_what_one_step_and_its_tails_hold_is_no_loop(persistent):
     """Both are the same kernel: it has no loop."""

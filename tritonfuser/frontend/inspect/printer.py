@@ -30,14 +30,7 @@ from ..vocabulary.literals import attr_text, is_extent, is_plain, number_text
 
 INDENT = "    "
 _HEADER = "def nvfuser_fusion(fd : FusionDefinition) -> None :"
-_LEADING = (
-    Kind.TENSOR,
-    Kind.OPERAND,
-    Kind.SCALAR,
-    Kind.VALUE,
-    Kind.TENSORS,
-    Kind.EXTENT,
-)
+_LEADING = frozenset(kind for kind in Kind if kind.is_operand) - {Kind.EXTENTS}
 """Kinds of the arguments that are written without a name, while they come first."""
 
 

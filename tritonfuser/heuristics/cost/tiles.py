@@ -15,6 +15,7 @@ from ..params import (
     KernelParams,
     PointwiseParams,
     ReductionParams,
+    RowTiling,
     TransposeParams,
 )
 from ..problem import Problem
@@ -85,8 +86,7 @@ def _over_rows(problem: Problem, params: InnerOuterPersistentParams) -> KernelTi
     tile = loop_over_rows(problem, params.block_m, row, PLAIN)
     rows = ceil_div(problem.parallel, max(problem.outer_batch, 1))
     masked = row != max(problem.reduced, 1) or rows % params.block_m != 0
-    pieces = _pieces(problem, params, params.block_m, params.block_r, params.tails)
-    tile = tile._replace(pieces=pieces, masked=masked)
+    tile = tile._replace(pieces=_pieces(problem, params, params.row_tiling), masked=masked)
     if params.parts == 1:
         return tile
     return tile._replace(passes=2 * tile.passes, programs=tile.programs * params.parts)
@@ -105,19 +105,18 @@ def _rows(problem: Problem, params: HeuristicParams) -> KernelTile:
         tile = loop_along_rows(problem, sums, tiling.rows, tiling.block, tails, PLAIN)
         past_end = not tails and max(problem.reduced, 1) % tiling.block != 0
         tile = tile._replace(masked=past_end)  # rows seldom have masks (lowering/tile/overlaps.py)
-    return tile._replace(pieces=_pieces(problem, params, tiling.rows, tiling.block, tiling.tails))
+    return tile._replace(pieces=_pieces(problem, params, tiling))
 
 
-def _pieces(
-    problem: Problem, params: KernelParams, rows: int, block: int, tails: Sequence[int]
-) -> int:
+def _pieces(problem: Problem, params: KernelParams, tiling: RowTiling) -> int:
     """Parts of a row that are reduced apart.
 
-    Tails as wide as a block are added to it. Those of which all threads have elements are reduced
-    as one. Of several rows threads have whole vectors, so that a row of fewer elements takes some
-    of the threads.
+    Tails as wide as a block are added to it, but for the edges of rows that begin inside vectors.
+    Those of which all threads have elements are reduced as one. Of several rows threads have whole
+    vectors, so that a row of fewer elements takes some of the threads.
     """
-    tails = [width for width in tails if width != block]
+    rows, block, edges = tiling.rows, tiling.block, tiling.tails if tiling.align > 1 else ()
+    tails = [*(n for n in tiling.tails if n != block), *(n for n in edges[-1:] if n == block)]
     if not tails or not problem.inner:
         return 1 + len(tails)
     reached = params.num_warps * problem.device.warp_size
