@@ -17,6 +17,7 @@ from tritonfuser.heuristics.params import (
 )
 from tritonfuser.heuristics.problem import ElementWork
 from tritonfuser.heuristics.schedulers import kernel_seconds
+from tritonfuser.heuristics.search.begun_elsewhere import begun_elsewhere
 from tritonfuser.heuristics.search.choice import chosen
 from tritonfuser.heuristics.search.masked_steps import with_masks_for_programs
 from tritonfuser.heuristics.search.taken_registers import (
@@ -25,7 +26,7 @@ from tritonfuser.heuristics.search.taken_registers import (
     has_short_pieces,
     is_much_faster,
     takes_more,
-    why_chosen_again,
+    why_better,
 )
 from tritonfuser.heuristics.search.warps import Kernels
 from tritonfuser.heuristics.search.worth import GAIN
@@ -128,6 +129,32 @@ def test_what_spills_gives_up_loads_that_wait_in_registers():
     assert replace(taken, spilled=8).near == loops
 
 
+@pytest.mark.parametrize("prefetch", [True, False])
+def test_what_spills_a_little_begins_its_loads_elsewhere(prefetch):
+    stages = 1 if prefetch else 3
+    loops = InnerOuterPersistentParams(
+        num_warps=8, num_stages=stages, block_m=1, block_r=8192, prefetch=prefetch
+    )
+    taken = Taken(COLUMNS, WORK, replace(loops, max_registers=200), 200, spilled=16)
+    params = chosen_again(taken, MANY)
+    assert params == replace(loops, prefetch=not prefetch, num_stages=4 - stages)
+    assert begun_elsewhere(COLUMNS, params) == loops
+    other = replace(taken, params=replace(params, max_registers=128), spilled=0)
+    assert why_better(other, taken) == f"spills no words, 16 by {taken.params}"
+    assert why_better(replace(other, spilled=1), taken) == ""
+
+
+def test_loads_go_elsewhere_only_where_they_have_room_there():
+    loops = InnerOuterPersistentParams(num_warps=8, block_m=64, block_r=8192, prefetch=True)
+    taken = Taken(COLUMNS, WORK, loops, 255, spilled=16)
+    assert COLUMNS.max_stages(64 * 8192) == 1
+    assert begun_elsewhere(COLUMNS, loops) is None and taken.begun_elsewhere is None
+    # Those of kernels without loads that are begun ahead stay, as do those of what spills much.
+    assert begun_elsewhere(COLUMNS, replace(loops, prefetch=False)) is None
+    assert replace(taken, params=replace(loops, block_m=1)).begun_elsewhere is not None
+    assert replace(taken, params=replace(loops, block_m=1), spilled=99).begun_elsewhere is None
+
+
 def test_rows_that_programs_share_stay():
     taken = kernel(3)
     assert chosen_again(replace(taken, problem=replace(WIDE, co_reduced=2)), MANY) is None
@@ -141,7 +168,9 @@ def test_the_registers_of_both_kernels_decide():
     assert is_much_faster(other, taken) and not is_much_faster(taken, other)
     # One that takes as many more as the first is at most as much faster as was predicted.
     assert not is_much_faster(replace(other, registers=250), taken)
-    said = why_chosen_again(other, taken)
+    said = why_better(other, taken)
+    assert why_better(replace(other, registers=250), taken) == ""
+    assert why_better(replace(other, spilled=1), taken) == ""
     assert f"{taken.registers} registers a thread" in said and str(taken.params) in said
 
 

@@ -15,8 +15,7 @@ from ..heuristics.params import KernelParams
 from ..heuristics.search.taken_registers import (
     Taken,
     chosen_again,
-    is_much_faster,
-    why_chosen_again,
+    why_better,
 )
 from ..options import dump
 from .axis_order import explicit
@@ -138,9 +137,7 @@ def _why_better(
     other: CompiledKernel | None,
 ) -> str:
     """Why other params are better, by the kernels of both. Empty where they are not."""
-    if kernel is None or other is None or other.spilled_bytes > kernel.spilled_bytes:
+    if kernel is None or other is None:
         return ""
     before, after = _taken(piece, kernel), _taken(piece, other, params)
-    if before is None or after is None or not is_much_faster(after, before):
-        return ""
-    return why_chosen_again(after, before)
+    return "" if before is None or after is None else why_better(after, before)
