@@ -105,3 +105,13 @@ def test_the_fastest_is_that_of_all_times(name):
     times = [timed for timed in map(candidates.time, numbers) if timed is not None]
     fastest = min(times, key=lambda timed: timed.time.seconds, default=None)
     assert searched(PROBLEMS[name])[2].fastest(numbers) == fastest
+
+
+@pytest.mark.parametrize("problem", [copies(4096, 1300), PROBLEMS["vectors"]])
+def test_rows_with_tails_are_one_in_a_program(problem):
+    """Two rows without tails are no step beside one with them: the coarse sample has some."""
+    _, space, candidates = searched(problem)
+    assert {bool(each.tails) for each in space if each.block_x == 1} == {False, True}
+    assert not any(each.tails for each in space if each.block_x > 1)
+    coarse = [*filter(None, map(candidates.params, candidates.coarse()))]
+    assert {1, 2, 4} < {each.block_x for each in coarse}

@@ -79,7 +79,7 @@ class Grid:
     def coarse(self) -> Array:
         """The places of the coarse sample."""
         taken = (
-            np.array(is_coarse(choice))[indices]
+            np.array(is_coarse(choice, self._alternative))[indices]
             for choice, indices in zip(self._choices, self._indices, strict=True)
         )
         return self.places[reduce(and_, taken, np.ones(len(self.places), bool))]

@@ -45,7 +45,7 @@ class AtMost:
     Attributes
     ----------
     product : tuple of str
-        Fields.
+        Fields. Of tails it is their sum that counts.
     limit : int
         The most of it, times the product of ``limit_product``.
     limit_product : tuple of str
@@ -63,10 +63,14 @@ class AtMost:
         """Whether it does, of a value for each field: a bool, or an array of them for arrays."""
         left, right = self.scale, self.limit
         for name in self.product:
-            left = left * values[name]
+            left = left * _number(values[name])
         for name in self.limit_product:
-            right = right * values[name]
+            right = right * _number(values[name])
         return left <= right
+
+
+def _number(value: Any) -> Any:
+    return sum(value) if isinstance(value, tuple) else value
 
 
 @dataclass(frozen=True, slots=True)
