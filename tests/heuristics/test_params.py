@@ -57,7 +57,7 @@ def any_params(draw):
         elif row.name == "tails":
             powers = st.lists(st.integers(0, 6), max_size=MAX_TAILS)
             values[row.name] = tuple(2**power for power in draw(powers))
-        elif row.name in ("align", "vectorization_factor"):
+        elif row.name in ("align", "vectorization_factor", "unroll"):
             values[row.name] = 2 ** draw(st.integers(0, 4))
         elif row.name in ("axes", "across"):
             least = 4 * (row.name == "across")

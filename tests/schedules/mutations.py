@@ -138,6 +138,7 @@ def _value(field: str, scheduler: str, rng: random.Random) -> Any:
         "first": ("", "x", "y"),
         "num_warps": (1, 2, 4, 8),
         "num_stages": (1, 2, 3, 5),
+        "unroll": (1, 1, 2, 4),
         "max_registers": (0, 0, 64),
         "align": (1, 1, 2, 4, 8),
         "vectorization_factor": (0, 1, 4),

@@ -41,6 +41,8 @@ class RowTiling:
         Every second loop over a row runs from its end to its start.
     evict_hints : bool
         Loads of a row carry eviction hints for the L2 cache.
+    unroll : int
+        Steps of a loop over a row that one pass of its body takes.
     """
 
     rows: int
@@ -51,6 +53,7 @@ class RowTiling:
     in_registers: bool = False
     backwards: bool = False
     evict_hints: bool = True
+    unroll: int = 1
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,6 +16,10 @@ MAX_WARPS = 32
 MAX_STAGES = 16
 """Most steps of a loop in flight. Beyond some five, shared memory runs out before it pays."""
 
+MAX_UNROLLED = 16
+"""Most steps of a loop that one pass of its body takes. Beyond some four, loads of few wait for
+registers."""
+
 Power = Within(1, MAX_BLOCK_ELEMENTS, powers_of_two=True)
 """Elements of a side of a tile."""
 
@@ -25,5 +29,8 @@ are 63 at most, may be split."""
 
 Side = Annotated[int, Power]
 Tails = Annotated[tuple[Side, ...], AtMostItems(MAX_TAILS)]
+Unroll = Annotated[int, Within(1, MAX_UNROLLED, powers_of_two=True)]
+"""Steps of a loop that one pass of its body takes."""
+
 Axes = Annotated[tuple[Annotated[int, Within(0, MAX_AXES - 1)], ...], Distinct()]
 """Numbers of axes of a kernel, outermost first."""

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import ClassVar
 
 from .base import KernelParams, RowTiling
-from .fields import Axes, Side, Tails
+from .fields import Axes, Side, Tails, Unroll
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +43,10 @@ class _RowParams(KernelParams):
     evict_hints : bool
         Loads in a loop over rows ask the L2 cache to drop what is read for the last time, and to
         keep what is read again.
+    unroll : int
+        Steps of a loop over a row that one pass of its body takes, whose loads may begin together.
+        1 leaves it to ptxas, which does so where loads have no masks and a step is short. For loops
+        without a pipeline.
     """
 
     can_align: ClassVar[bool] = True
@@ -56,6 +60,7 @@ class _RowParams(KernelParams):
     axes: Axes = ()
     loads_first: bool | None = None
     evict_hints: bool = True
+    unroll: Unroll = 1
 
     @property
     def positions(self) -> int:
@@ -72,6 +77,7 @@ class _RowParams(KernelParams):
             in_registers=self.persistent,
             backwards=getattr(self, "backwards", False),
             evict_hints=self.evict_hints,
+            unroll=self.unroll,
         )
 
     def _blocks(self) -> list[dict[str, int]]:

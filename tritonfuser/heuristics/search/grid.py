@@ -139,5 +139,5 @@ def _sizes(choices: Iterable[Choice]) -> Iterator[tuple[str, tuple[int, Array]]]
             values = [each[place] for each in choice.values]
             if name == "tails":
                 yield name, (axis, np.array([*map(sum, values)]))
-            elif name.startswith(("block_", "num_", "align", "prefetch")):
+            elif name.startswith(("block_", "num_", "align", "prefetch", "unroll")):
                 yield name, (axis, np.array(values))

@@ -64,6 +64,7 @@ def alternatives(space: SearchSpace, problem: Problem, rules: KernelParams) -> S
         align=align,
         factor=None if problem.gathers else getattr(rules, "vectorization_factor", None),
         ahead=_ahead(rules),
+        stages=tuple(dict.fromkeys([rules.num_stages, 1])),
         many_warps=problem.gathers and problem.is_flat,
     )
     if isinstance(rules, InnerPersistentParams) and rules.persistent:
@@ -142,6 +143,8 @@ class _Allowed:
         of a softmax backward over columns of 8192 x 8193 took 91 us, and 92 by two.
     ahead : tuple of (int, bool)
         Stages, and whether loads are begun a step ahead in registers, of loops over rows.
+    stages : tuple of int
+        Of loops along rows, whose steps are left to the compiler to unroll.
     many_warps : bool
         Whether programs may have more warps than registers are estimated for. Gathers without rows
         take few of these, and fewer programs have fewer windows open. H200, 14 of them: the fastest
@@ -155,10 +158,12 @@ class _Allowed:
         align: int,
         factor: int | None,
         ahead: tuple[tuple[int, bool], ...],
+        stages: tuple[int, ...],
         many_warps: bool,
     ) -> None:
         self._columns, self._aligns = columns, (1, align)
-        self._factor, self._ahead, self._many_warps = factor, ahead, many_warps
+        self._factor, self._many_warps = factor, many_warps
+        self._ahead, self._begun = ahead, tuple((each, 1) for each in stages)
 
     def of(self, choices: Iterable[Choice]) -> tuple[Choice, ...]:
         """The choices with these values of fields."""
@@ -174,6 +179,8 @@ class _Allowed:
             values = (v for v in values if self._factor in (None, *v))
         elif choice.fields == ("num_stages", "prefetch"):
             values = self._ahead
+        elif choice.fields == ("num_stages", "unroll"):
+            values = (each for each in self._begun if each in choice.values)
         elif choice.fields == ("block_r", "tails"):
             # Of each block the last of its ends: what a loop leaves is behind it where it can be.
             values = dict(choice.values).items()

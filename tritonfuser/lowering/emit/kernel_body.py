@@ -134,7 +134,8 @@ class KernelBody(Body):
         stages = self.segment.kernel_params.num_stages
         said = stages > 1 or self.facts.launch_stages != stages
         stop = self.writers.index.tile_text.loop_end(loop)
-        header = _loop_header(loop, stop, stages if said else None, backwards)
+        unroll = self.nest.unroll if along_row else 1
+        header = _loop_header(loop, stop, backwards, stages if said else None, unroll)
         self._steps.append(LoopSteps.of(loop, _variable(loop, backwards)))
         limit = "stop" if self.nest.is_aligned(loop) else loop.axis.extent
         self.writer.close_loop(header, *_positions(loop, backwards, limit))
@@ -177,11 +178,13 @@ class KernelBody(Body):
             self.writers.fetch(member, tiles)
 
 
-def _loop_header(loop: Tile, end: str, stages: int | None, backwards: bool) -> str:
+def _loop_header(loop: Tile, end: str, backwards: bool, stages: int | None, unroll: int) -> str:
     """The ``for`` line of a loop over a tile's positions; ``num_stages`` where it has its own."""
     name, step = _variable(loop, backwards), loop.block or "1"
-    if stages is not None:
-        return f"for {name} in tl.range(0, {end}, {step}, num_stages={stages}):"
+    said = [f"num_stages={stages}"] if stages is not None else []
+    said += [f"loop_unroll_factor={unroll}"] if unroll > 1 else []
+    if said:
+        return f"for {name} in tl.range(0, {end}, {step}, {', '.join(said)}):"
     steps = end if loop.block is None else f"0, {end}, {step}"
     return f"for {name} in range({steps}):"
 

@@ -130,6 +130,9 @@ def _why_not_rows(segment: Segment, params: HeuristicParams, tiling: RowTiling) 
             f"{name} reduces {co_reduced} rows together, {rows}={tiling.rows} is too small",
             f"Use a {rows} of at least that many rows.",
         )
+    refusal = _why_not_unrolled(segment, params, tiling)
+    if refusal is not None:
+        return refusal
     loops = not tiling.in_registers and getattr(params, "loads_first", None)
     stages = params.num_stages if isinstance(params, KernelParams) else 1
     if loops and stages > 1 and assume_less(tiling.block, segment.reduced_extent):
@@ -141,6 +144,33 @@ def _why_not_rows(segment: Segment, params: HeuristicParams, tiling: RowTiling) 
     if tiling.align > 1:
         return _why_not_at_vectors(segment, params, tiling)
     return _why_not_held(segment, params, tiling)
+
+
+def _why_not_unrolled(
+    segment: Segment, params: HeuristicParams, tiling: RowTiling
+) -> Refusal | None:
+    """The refusal of ``unroll``, where no loop without a pipeline takes as many steps of a row."""
+    name = f"segment {segment.name} ({segment.scheduler})"
+    if tiling.unroll == 1:
+        return None
+    if tiling.in_registers:
+        return Refusal(
+            f"{name} has rows in registers, unroll={tiling.unroll} would change nothing",
+            "Use unroll=1, or persistent=False.",
+        )
+    if isinstance(params, KernelParams) and params.num_stages > 1:
+        return Refusal(
+            f"{name}: loads are begun ahead into shared memory (num_stages={params.num_stages}) "
+            f"or by steps in one pass of a loop (unroll={tiling.unroll}), not both",
+            "Use num_stages=1, or unroll=1.",
+        )
+    if not assume_less(tiling.block * tiling.unroll - 1, segment.reduced_extent):
+        return Refusal(
+            f"{name} has rows of {segment.reduced_extent} elements, which are fewer than "
+            f"{tiling.unroll} steps of {tiling.block}",
+            "Use a smaller unroll, or a smaller block_r.",
+        )
+    return None
 
 
 def _why_not_at_vectors(

@@ -64,6 +64,8 @@ class Nest:
         Whether every second loop over a row may run from its end to its start.
     evict_hints : bool
         Whether loads in a loop have eviction policies for the L2 cache.
+    unroll : int
+        Steps of a loop over a row that one pass of its body takes; 1 leaves it to the compiler.
     row_split : RowSplit or None
         How several programs share each row; None where one program has it whole.
     rows_of_threads : bool
@@ -83,6 +85,7 @@ class Nest:
     alignment: Alignment | None = None
     backwards: bool = False
     evict_hints: bool = True
+    unroll: int = 1
     row_split: RowSplit | None = None
     rows_of_threads: bool = False
     rest: Tile | None = None

@@ -104,6 +104,7 @@ def _rows(segment: Segment, params: _Rows) -> Nest:
         sides(x, *tiles),
         backwards=tiling.backwards,
         evict_hints=tiling.evict_hints,
+        unroll=tiling.unroll,
     )
     return _aligned(found, segment, tiling.align, tiles)
 
