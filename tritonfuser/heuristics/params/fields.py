@@ -17,8 +17,7 @@ MAX_STAGES = 16
 """Most steps of a loop in flight. Beyond some five, shared memory runs out before it pays."""
 
 MAX_UNROLLED = 16
-"""Most steps of a loop that one pass of its body takes. Beyond some four, loads of few wait for
-registers."""
+"""Most steps of a loop that one pass of its body takes: its code grows with them."""
 
 Power = Within(1, MAX_BLOCK_ELEMENTS, powers_of_two=True)
 """Elements of a side of a tile."""

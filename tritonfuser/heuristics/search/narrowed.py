@@ -20,7 +20,6 @@ the model."""
 RULED_FIELDS = ("first", "loads_first", "backwards", "evict_hints")
 """Fields by which the model tells nothing apart, or that depend on others: the rules' to say."""
 
-
 ONE_ROW_WITH_TAILS = AtMost(("block_x", "tails"), 1, ("tails",))
 """Rows in registers with tails are one in a program. Triton lays a short tail of several rows by
 fewer neighbours of a thread than the blocks, and takes the blocks through shared memory to the

@@ -33,7 +33,6 @@ faster depends on what ptxas makes of it, which the cost model does not tell."""
 AHEAD = (*((stages, False) for stages in range(1, DEEPEST + 1)), (1, True))
 """Stages of loops over rows, and whether loads are begun a step ahead in registers instead."""
 
-
 BEGUN = (*((1, steps) for steps in UNROLLED), *((n, 1) for n in range(2, DEEPEST + 1)))
 """Stages of loops along rows, and steps in one pass of those without a pipeline. Neighbours differ
 by a step."""
