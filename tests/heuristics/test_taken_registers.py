@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 
 import pytest
+import torch
 
+from bench.cases import BY_NAME
 from tests.heuristics.test_choice import COLUMNS, WORK, sums
 from tests.heuristics.test_columns import SUM, summed
 from tritonfuser.heuristics.cost.model import FILLED, busy_seconds
@@ -30,6 +33,7 @@ from tritonfuser.heuristics.search.taken_registers import (
 )
 from tritonfuser.heuristics.search.warps import Kernels
 from tritonfuser.heuristics.search.worth import GAIN
+from tritonfuser.lowering.cost import segment_element_work
 
 WIDE = sums(544, 296898, 2, inner=False)
 HEAVY = ElementWork(before=30, special_before=3, reducing=1, reductions=1, carried=1)
@@ -129,30 +133,47 @@ def test_what_spills_gives_up_loads_that_wait_in_registers():
     assert replace(taken, spilled=8).near == loops
 
 
+@cache
+def norm():
+    """The backward of a layer norm with dropout: its kernel, said to spill 16 words."""
+    case, size = BY_NAME["dropout_layernorm_bwd"], (8192, 8704)
+    given = list(case.inputs(size, torch.bfloat16, "meta"))
+    segments = case.record(size, torch.bfloat16).segments(given, arch="sm_90").segments
+    params = InnerOuterPersistentParams(num_warps=8, block_m=1, block_r=8192, tails=(512,))
+    work = segment_element_work(segments[0])
+    return Taken(segments[0].problem, work, params, 255, spilled=16)
+
+
 @pytest.mark.parametrize("prefetch", [True, False])
 def test_what_spills_a_little_begins_its_loads_elsewhere(prefetch):
     stages = 1 if prefetch else 3
-    loops = InnerOuterPersistentParams(
-        num_warps=8, num_stages=stages, block_m=1, block_r=8192, prefetch=prefetch
-    )
-    taken = Taken(COLUMNS, WORK, replace(loops, max_registers=200), 200, spilled=16)
+    loops = replace(norm().params, num_stages=stages, prefetch=prefetch)
+    taken = replace(norm(), params=replace(loops, max_registers=200), registers=200)
     params = chosen_again(taken, MANY)
     assert params == replace(loops, prefetch=not prefetch, num_stages=4 - stages)
-    assert begun_elsewhere(COLUMNS, params) == loops
+    assert begun_elsewhere(taken.problem, params) == loops
     other = replace(taken, params=replace(params, max_registers=128), spilled=0)
-    assert why_better(other, taken) == f"spills no words, 16 by {taken.params}"
+    said = f"spills nothing, and {taken.params} 16 words of a thread"
+    assert why_better(other, taken) == said
     assert why_better(replace(other, spilled=1), taken) == ""
 
 
-def test_loads_go_elsewhere_only_where_they_have_room_there():
-    loops = InnerOuterPersistentParams(num_warps=8, block_m=64, block_r=8192, prefetch=True)
-    taken = Taken(COLUMNS, WORK, loops, 255, spilled=16)
-    assert COLUMNS.max_stages(64 * 8192) == 1
-    assert begun_elsewhere(COLUMNS, loops) is None and taken.begun_elsewhere is None
+def test_loads_go_elsewhere_only_where_the_model_predicts_about_as_much_time():
+    """The loads of 64 rows have no room in shared memory."""
+    ahead = replace(norm(), params=replace(norm().params, prefetch=True))
+    assert ahead.loads_elsewhere is not None
+    many = replace(ahead.params, block_m=64)
+    assert ahead.problem.max_stages(64 * 8704) == 1
+    assert begun_elsewhere(ahead.problem, many) is None
+    assert replace(ahead, params=many).loads_elsewhere is None
+    # A pipeline of two stages is predicted to take longer than loads in registers.
+    wide = replace(ahead.params, block_m=4)
+    assert begun_elsewhere(ahead.problem, wide).num_stages == 2
+    assert replace(ahead, params=wide).loads_elsewhere is None
     # Those of kernels without loads that are begun ahead stay, as do those of what spills much.
-    assert begun_elsewhere(COLUMNS, replace(loops, prefetch=False)) is None
-    assert replace(taken, params=replace(loops, block_m=1)).begun_elsewhere is not None
-    assert replace(taken, params=replace(loops, block_m=1), spilled=99).begun_elsewhere is None
+    assert norm().loads_elsewhere is None
+    assert replace(ahead, spilled=99).loads_elsewhere is None
+    assert replace(ahead, spilled=0).loads_elsewhere is None
 
 
 def test_rows_that_programs_share_stay():

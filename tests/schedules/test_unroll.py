@@ -58,8 +58,13 @@ def test_sizes_that_vary() -> None:
     [
         ({"num_stages": 2}, r"\(num_stages=2\) or by steps in one pass of a loop \(unroll=2\)"),
         ({"persistent": True, "block_r": 1024}, "rows in registers, unroll=2 would change nothing"),
-        ({"block_r": 512}, "rows of 520 elements, which are fewer than 2 steps of 512"),
-        ({"unroll": 16}, "which are fewer than 16 steps of 64"),
+        (
+            {"block_r": 512, "tails": [8]},
+            "over 512 of 520 elements of a row, in fewer than 2 steps",
+        ),
+        ({"block_r": 256, "tails": [512]}, "over 256 of 520 elements of a row, in fewer than 2"),
+        ({"tails": [256], "unroll": 8}, "over 320 of 520 elements of a row, in fewer than 8 steps"),
+        ({"unroll": 16}, "over 576 of 520 elements of a row, in fewer than 16 steps of 64"),
     ],
 )
 def test_what_would_change_nothing_is_refused(fields: dict[str, Any], message: str) -> None:

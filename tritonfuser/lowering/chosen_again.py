@@ -43,7 +43,7 @@ def with_taken_registers(
     spill.
 
     Those are taken that the model predicts to be much faster, by the registers that the kernels of
-    both take.
+    both take, and those that spill nothing since their loads wait elsewhere.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def with_taken_registers(
 
 
 def params_chosen_again(lowered: Lowered, compiled: Compiled) -> dict[int, KernelParams]:
-    """What the model chooses by the registers that kernels take, by the places of segments."""
+    """What is chosen by the registers that kernels take, by the places of segments."""
     found: dict[int, KernelParams] = {}
     for place, (piece, source) in enumerate(
         zip(lowered.segmented.segments, lowered.sources, strict=True)

@@ -45,8 +45,8 @@ class _RowParams(KernelParams):
         keep what is read again.
     unroll : int
         Steps of a loop over a row that one pass of its body takes, whose loads may begin together.
-        1 leaves it to ptxas, which does so where loads have no masks and a step is short. For loops
-        without a pipeline.
+        1 leaves it to the compiler, which unrolls few steps, and others where loads have no masks
+        and a step is short. For loops without a pipeline, of as many steps.
     """
 
     can_align: ClassVar[bool] = True

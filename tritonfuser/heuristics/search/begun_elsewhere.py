@@ -30,7 +30,6 @@ def begun_elsewhere(problem: Problem, params: KernelParams) -> KernelParams | No
     way round. None where none are begun ahead, or have no room there."""
     if not isinstance(params, InnerOuterPersistentParams):
         return None
-    if not params.prefetch:
-        return replace(params, **IN_REGISTERS) if params.num_stages > 1 else None
-    fields = in_shared_memory(problem, params)
-    return replace(params, **fields) if fields["num_stages"] > 1 else None
+    fields = in_shared_memory(problem, params) if params.prefetch else IN_REGISTERS
+    found = replace(params, **fields)
+    return None if found.num_stages == params.num_stages else found

@@ -35,8 +35,8 @@ def varied(space: SearchSpace, rules: KernelParams) -> SearchSpace:
 
 def is_coarse(choice: Choice, alternative: Alternative) -> list[bool]:
     """Which values are in a coarse sample: every second one of sizes and warps, and the last. All
-    where a size has several values of other fields. Two rows where those with tails are one: they
-    are no step beside these."""
+    where a size has several values of other fields. Two rows too, where rows with tails are one in
+    a program: no step leads from those to two rows without tails."""
     firsts = {value[0] for value in choice.values}
     whole = len(firsts) < len(choice.values) or choice.fields[0] not in VARIED_FIELDS
     taken = {len(choice.values) - 1, *range(0, len(choice.values), 2)}
@@ -162,7 +162,7 @@ class _Allowed:
     ) -> None:
         self._columns, self._aligns = columns, (1, align)
         self._factor, self._many_warps = factor, many_warps
-        self._ahead, self._begun = ahead, tuple((each, 1) for each in stages)
+        self._ahead, self._stages = ahead, tuple((each, 1) for each in stages)
 
     def of(self, choices: Iterable[Choice]) -> tuple[Choice, ...]:
         """The choices with these values of fields."""
@@ -179,7 +179,7 @@ class _Allowed:
         elif choice.fields == ("num_stages", "prefetch"):
             values = self._ahead
         elif choice.fields == ("num_stages", "unroll"):
-            values = (each for each in self._begun if each in choice.values)
+            values = (each for each in self._stages if each in choice.values)
         elif choice.fields == ("block_r", "tails"):
             # Of each block the last of its ends: what a loop leaves is behind it where it can be.
             values = dict(choice.values).items()

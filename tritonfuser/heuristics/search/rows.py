@@ -33,7 +33,7 @@ faster depends on what ptxas makes of it, which the cost model does not tell."""
 AHEAD = (*((stages, False) for stages in range(1, DEEPEST + 1)), (1, True))
 """Stages of loops over rows, and whether loads are begun a step ahead in registers instead."""
 
-BEGUN = (*((1, steps) for steps in UNROLLED), *((n, 1) for n in range(2, DEEPEST + 1)))
+STAGES_OR_UNROLLED = (*((1, steps) for steps in UNROLLED), *((n, 1) for n in range(2, DEEPEST + 1)))
 """Stages of loops along rows, and steps in one pass of those without a pipeline. Neighbours differ
 by a step."""
 
@@ -113,7 +113,7 @@ def _loop(scheduler: str, problem: Problem, tiles: Choice, fixed: Mapping[str, i
     choices = [
         _rows(problem),
         tiles,
-        Choice(("num_stages", "unroll"), BEGUN),
+        Choice(("num_stages", "unroll"), STAGES_OR_UNROLLED),
         warps(problem),
     ]
     names = ("evict_hints",) if scheduler == "reduction" else ("backwards", "evict_hints")

@@ -70,6 +70,7 @@ class AtMost:
 
 
 def _number(value: Any) -> Any:
+    """A value of a field as a factor: of tails their sum."""
     return sum(value) if isinstance(value, tuple) else value
 
 

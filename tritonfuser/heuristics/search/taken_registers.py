@@ -2,7 +2,8 @@
 
 Chosen are params of the least predicted time, among them those for which the model predicts too few
 registers. Fewer programs run at a time then than it expected, there is less to hide what each of
-them waits for, or they spill: smaller tiles, or other warps, may be faster.
+them waits for, or they spill: smaller tiles, or other warps, may be faster. What spills a little
+may spill nothing with its loads elsewhere.
 """
 
 from __future__ import annotations
@@ -19,13 +20,14 @@ from ..schedulers import kernel_seconds
 from .begun_elsewhere import begun_elsewhere, in_shared_memory
 from .choice import can_vary, much_faster
 from .load_registers import limit_for_loads
+from .warps import Kernels
 from .worth import worth_seconds
 
 SPILLED_MUCH = 32
-"""Words that a thread spills from which on params are chosen again. What spills fewer may keep them
-for long. H200: of seven kernels that spill 2 to 30 words six take 1.20 to 1.34 times as long under
-the params that the model then prefers, one 0.93 times; of two that spill 48 and 296 words 0.49 and
-0.51 times, and the definitions they are of with them."""
+"""Words that a thread spills from which on the model chooses params again. What spills fewer may
+keep them for long. H200: of seven kernels that spill 2 to 30 words six take 1.20 to 1.34 times as
+long under the params that the model then prefers, one 0.93 times; of two that spill 48 and 296
+words 0.49 and 0.51 times, and the definitions they are of with them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +88,10 @@ class Taken:
         return 0.0 if time is None else float(time.seconds)
 
     @property
-    def begun_elsewhere(self) -> KernelParams | None:
+    def loads_elsewhere(self) -> KernelParams | None:
         """The params of one that spills a little, with the loads that it begins ahead in shared
-        memory in the place of registers, or the other way round. None where it begins none.
+        memory in the place of registers, or the other way round. None where it begins none, or the
+        model predicts more time for it.
 
         H200, backwards of norms of random sizes that spill 2 to 30 words: the eight that spill none
         for it take 0.72 to 0.96 times as long (0.82 in the geometric mean). Six that spill some all
@@ -97,7 +100,14 @@ class Taken:
         if not self.spilled or self.spills_much:
             return None
         found = begun_elsewhere(self.problem, self.params)
-        return None if found is None else replace(found, max_registers=0)
+        if found is None:
+            return None
+        kernels, found = Kernels(self.problem, self.work), replace(found, max_registers=0)
+        before, after = self.predicted, kernels.time(found)
+        if before is None or after is None:
+            return None
+        alike = kernels.within_model_error(float(after.seconds), float(before.seconds))
+        return found if alike else None
 
     @property
     def near(self) -> KernelParams:
@@ -147,8 +157,9 @@ def chosen_again(kernel: Taken, programs: int) -> KernelParams | None:
     """
     if not can_vary(kernel.problem, kernel.params):
         return None
-    if kernel.begun_elsewhere is not None:
-        return kernel.begun_elsewhere
+    elsewhere = kernel.loads_elsewhere
+    if elsewhere is not None:
+        return elsewhere
     if not takes_more(kernel, programs):
         return None
     # What one kernel spills says little of what others want: these are judged by their own.
@@ -177,12 +188,14 @@ def is_much_faster(other: Taken, kernel: Taken) -> bool:
 
 def why_better(other: Taken, kernel: Taken) -> str:
     """Why a kernel that was chosen for the registers of another is better. Empty where it is not:
-    it spills more, or is not much faster."""
+    it spills more, or is not much faster by the model, or spills where its loads are elsewhere so
+    that it would not."""
     time = kernel.predicted
     if time is None or other.spilled > kernel.spilled:
         return ""
-    if replace(other.params, max_registers=0) == kernel.begun_elsewhere:
-        return "" if other.spilled else f"spills no words, {kernel.spilled} by {kernel.params}"
+    if replace(other.params, max_registers=0) == kernel.loads_elsewhere:
+        spills = f"spills nothing, and {kernel.params} {kernel.spilled} words of a thread"
+        return "" if other.spilled else spills
     if not is_much_faster(other, kernel):
         return ""
     return (

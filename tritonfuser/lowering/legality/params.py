@@ -15,6 +15,7 @@ from ...symbolic.queries import assume_less
 from ...symbolic.sizes import is_size
 from ..axis_order import why_not_order
 from ..segments.segment import Segment
+from ..tile.tiling import end_of_blocks, whole_elements
 from .row_alignment import why_not_aligned
 from .row_sharing import why_not_shared
 
@@ -164,13 +165,22 @@ def _why_not_unrolled(
             f"or by steps in one pass of a loop (unroll={tiling.unroll}), not both",
             "Use num_stages=1, or unroll=1.",
         )
-    if not assume_less(tiling.block * tiling.unroll - 1, segment.reduced_extent):
+    row, end = segment.reduced_extent, _end_of_loop(segment.reduced_extent, tiling)
+    if not assume_less(tiling.block * (tiling.unroll - 1), end):
         return Refusal(
-            f"{name} has rows of {segment.reduced_extent} elements, which are fewer than "
+            f"{name} loops over {end} of {row} elements of a row, in fewer than "
             f"{tiling.unroll} steps of {tiling.block}",
             "Use a smaller unroll, or a smaller block_r.",
         )
     return None
+
+
+def _end_of_loop(row: int, tiling: RowTiling) -> int:
+    """Where the steps of a loop along a row end: tails hold what is behind."""
+    tails, whole = tiling.tails, row
+    if tiling.align > 1:
+        tails, whole = tails[:-1], whole_elements(row, tiling.align)[1]
+    return end_of_blocks(whole, tiling.block, sum(tails))
 
 
 def _why_not_at_vectors(
