@@ -60,11 +60,11 @@ def test_sizes_that_vary() -> None:
         ({"persistent": True, "block_r": 1024}, "rows in registers, unroll=2 would change nothing"),
         (
             {"block_r": 512, "tails": [8]},
-            "over 512 of 520 elements of a row, in fewer than 2 steps",
+            r"rows of 520 elements with tails=\(8,\) in fewer than 2 steps",
         ),
-        ({"block_r": 256, "tails": [512]}, "over 256 of 520 elements of a row, in fewer than 2"),
-        ({"tails": [256], "unroll": 8}, "over 320 of 520 elements of a row, in fewer than 8 steps"),
-        ({"unroll": 16}, "over 576 of 520 elements of a row, in fewer than 16 steps of 64"),
+        ({"block_r": 256, "tails": [512]}, r"with tails=\(512,\) in fewer than 2 steps of 256"),
+        ({"tails": [256], "unroll": 8}, r"with tails=\(256,\) in fewer than 8 steps of 64"),
+        ({"unroll": 16}, r"with tails=\(\) in fewer than 16 steps of 64"),
     ],
 )
 def test_what_would_change_nothing_is_refused(fields: dict[str, Any], message: str) -> None:

@@ -168,9 +168,9 @@ def _why_not_unrolled(
     row, end = segment.reduced_extent, _end_of_loop(segment.reduced_extent, tiling)
     if not assume_less(tiling.block * (tiling.unroll - 1), end):
         return Refusal(
-            f"{name} loops over {end} of {row} elements of a row, in fewer than "
+            f"{name} loops over rows of {row} elements with tails={tiling.tails} in fewer than "
             f"{tiling.unroll} steps of {tiling.block}",
-            "Use a smaller unroll, or a smaller block_r.",
+            "Use a smaller unroll, a smaller block_r, or fewer tails.",
         )
     return None
 
