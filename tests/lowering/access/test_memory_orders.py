@@ -137,6 +137,39 @@ def test_the_tensor_with_the_most_dims_decides_and_of_two_the_first() -> None:
     assert second.is_contiguous() and rows.is_contiguous()
 
 
+def test_of_several_with_as_many_dims_the_order_of_most_bytes_decides() -> None:
+    """An input counts once, however often it is used, by the bytes of its elements."""
+
+    def body(fd: Any, rows: Any, last: Any, wide: Any) -> Any:
+        twice = fd.ops.add(fd.ops.mul(last, last), fd.ops.neg(last))
+        return (
+            fd.ops.add(fd.ops.add(rows, last), twice),
+            fd.ops.add(rows, wide),
+            fd.ops.add(fd.ops.add(rows, last), fd.ops.mul(fd.ops.neg(wide), 2.0)),
+        )
+
+    rows, last, wide = noise(*SHAPE), images(), images().double()
+    given = rows, last, wide
+    check(body, *given)
+    alike, wider, most = ran(body, *given)
+    assert alike.is_contiguous()
+    assert wider.is_contiguous(memory_format=LAST)
+    assert most.is_contiguous(memory_format=LAST)
+
+
+def test_an_order_that_is_not_everywhere_the_same_is_row_major() -> None:
+    """Dims that are merged across the memory of most tensors: they have no order to give."""
+
+    def body(fd: Any, first: Any, second: Any, rows: Any) -> Any:
+        merged = [fd.ops.reshape(each, [16, 30]) for each in (first, second)]
+        return fd.ops.add(fd.ops.add(*merged), fd.ops.permute(rows, [1, 0]))
+
+    given = images(), images(), noise(30, 16)
+    check(body, *given)
+    (found,) = ran(body, *given)
+    assert found.is_contiguous()
+
+
 def test_row_major_tensors_give_row_major_ones() -> None:
     def body(fd: Any, x: Any, y: Any) -> Any:
         return fd.ops.neg(fd.ops.permute(x, [1, 0])), fd.ops.add(y, 1.0)

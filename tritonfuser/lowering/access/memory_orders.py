@@ -3,11 +3,14 @@
 nvFuser's rule (``preseg_passes/allocation_order_inference.cpp``): the reference is the input with
 the most dims that are no broadcast ones, and a result has its dims in the order in which the memory
 of the reference has them. torch's elementwise ops do alike (``TensorIterator``).
+
+Several inputs may have as many dims, and lie in other orders. A result then lies as most bytes of
+an element of theirs do: its kernel reads the fewest tensors across the others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -26,22 +29,22 @@ Order = tuple[int, ...]
 
 @dataclass(frozen=True)
 class _Reference:
-    """The input whose memory order a value takes.
+    """Inputs that lie alike, whose memory order a value may take.
 
     Attributes
     ----------
     tensor : TensorType
-        The type of the input.
+        The type of the first of them.
     index : Index
-        Its element that an element of the value is computed from, as a function of the value's
+        Their element that an element of the value is computed from, as a function of the value's
         ``_marks``.
-    permuted : bool
-        Whether it, or an input that could be the reference as well, is not row-major.
+    inputs : frozenset of Value
+        The inputs.
     """
 
     tensor: TensorType
     index: Index
-    permuted: bool
+    inputs: frozenset[Value]
 
     @cached_property
     def steps(self) -> dict[int, int]:
@@ -66,13 +69,23 @@ class _Reference:
         """What decides between references: dims in common, dims of the input."""
         return len(self.steps), sum(not dim.is_broadcast for dim in self.tensor.dims)
 
+    @property
+    def is_permuted(self) -> bool:
+        """Whether the inputs are not row-major."""
+        return _is_permuted(self.tensor)
+
+    @property
+    def item_bytes(self) -> int:
+        """Bytes of an element of all inputs."""
+        return sum(value.dtype.info.bytes for value in self.inputs)
+
 
 def memory_orders(fusion: Fusion) -> dict[Value, Order]:
     """The memory orders of the computed tensors that are not row-major.
 
     Where all inputs are row-major, so are all results. A value takes the order of its reference
-    where each of its dims of more than one element runs along a dim of the reference. Dims of one
-    element are outermost.
+    where each of its dims of more than one element runs along a dim of the reference, and is
+    row-major elsewhere. Dims of one element are outermost.
 
     Returns
     -------
@@ -82,36 +95,47 @@ def memory_orders(fusion: Fusion) -> dict[Value, Order]:
     if not any(_is_permuted(value.tensor) for value in fusion.inputs if value.is_tensor):
         return {}
     references = {
-        value: _Reference(value.tensor, _marks(value.tensor), _is_permuted(value.tensor))
+        value: [_Reference(value.tensor, _marks(value.tensor), frozenset([value]))]
         for value in fusion.inputs
         if value.is_tensor
     }
     found: dict[Value, Order] = {}
     results = ((node, out) for node in fusion.nodes for out in node.outs if out.is_tensor)
     for node, out in results:
-        reference = _reference_of(node, out, references)
-        if reference is None:
+        possible = _references(node, out, references)
+        if not possible:
             continue
-        references[out] = reference
-        order = _order(reference, out.tensor)
-        if reference.permuted and order not in (None, row_major(out.tensor.rank)):
+        references[out] = possible
+        order = _order_of_most(possible, out.tensor)
+        if order is not None and any(each.is_permuted for each in possible):
             found[out] = order
     return found
 
 
-def _reference_of(node: Node, out: Value, references: dict[Value, _Reference]) -> _Reference | None:
-    """The reference of a result: the first of those of its operands with the highest rank."""
-    candidates: list[_Reference] = []
+def _references(
+    node: Node, out: Value, references: Mapping[Value, Sequence[_Reference]]
+) -> list[_Reference]:
+    """The references of a result: those of its operands with the highest rank."""
+    found: dict[object, _Reference] = {}
     for read in _reads(node, _marks(out.tensor)):
-        given = references.get(read.value)
-        if given is not None:
-            marks = {Axis(str(d), n): at for d, (n, at) in enumerate(_sized(read))}
+        marks = {Axis(str(d), n): at for d, (n, at) in enumerate(_sized(read))}
+        for given in references.get(read.value, ()):
             index = tuple(substitute(item, marks) for item in given.index)
-            candidates.append(replace(given, index=index))
-    if not candidates:
-        return None
-    best = max(candidates, key=lambda reference: reference.rank)
-    return replace(best, permuted=any(c.permuted for c in candidates if c.rank == best.rank))
+            key = index, given.tensor.sizes, declared_order(given.tensor)
+            known = found[key].inputs if key in found else frozenset[Value]()
+            found[key] = replace(given, index=index, inputs=given.inputs | known)
+    best = max((each.rank for each in found.values()), default=None)
+    return [each for each in found.values() if each.rank == best]
+
+
+def _order_of_most(references: Sequence[_Reference], type_: TensorType) -> Order | None:
+    """The order in which most bytes lie, of several the first; None if it is row-major."""
+    lying: dict[Order | None, int] = {}
+    for each in references:
+        order = _order(each, type_)
+        order = None if order == row_major(type_.rank) else order
+        lying[order] = lying.get(order, 0) + each.item_bytes
+    return max(lying, key=lambda order: lying[order])
 
 
 def _reads(node: Node, index: Index) -> Iterator[Read]:
