@@ -136,6 +136,18 @@ def test_a_border_is_chosen_where_boxes_take_more_instructions() -> None:
     assert stores(found) == 1
 
 
+def test_a_long_part_beside_two_short_ones_is_not_cut_into_many() -> None:
+    """A kernel has the code of each of its boxes: equal ones would be eighteen, by two cuts one
+    after the other."""
+
+    def body(fd: Any, *parts: Any) -> Any:
+        curved = [fd.ops.tanh(fd.ops.tanh(fd.ops.tanh(part))) for part in parts]
+        return fd.ops.neg(fd.ops.permute(fd.ops.cat(curved, 1), [1, 0]))
+
+    found = check(body, *(noise(64, n) for n in (256, 16, 16)), facts=small(1))
+    assert stores(found) == 3 and not chooses(found)
+
+
 def test_zeros_are_added_in_boxes_too() -> None:
     """Minus zero and zero make zero."""
 

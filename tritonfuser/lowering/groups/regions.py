@@ -22,7 +22,7 @@ from ..access.atomic_axes import AtomicAxes
 from ..access.read_footprint import Read, ends_kernel, is_reducer
 from .boxes import Box
 from .element_reads import ElementReads
-from .loop_partitioning import LoopPartitioner
+from .loop_partitioning import MOST_EVEN, LoopPartitioner
 
 MOST_REGIONS = 32
 """A value is cut into this many boxes at most. One kernel may compute all of them."""
@@ -93,17 +93,33 @@ class RegionFinder:
     def _boxes(self, start: Read, axes: tuple[Axis, ...]) -> list[Box]:
         """The boxes of a value: those that are worth it, or as many as it is to have."""
         count = self.counts.get(start.value.name)
-        chosen = LoopPartitioner(self.elements, start.value).boxes(start.index, axes, MOST_REGIONS)
+        chosen = self._worth_storing(start, axes)
         if count is None or len(chosen) == count:
             return chosen
         for equal_parts in (True, False):
-            partitioner = LoopPartitioner(
-                self.elements, start.value, equal_parts=equal_parts, short_runs=True
-            )
-            boxes = partitioner.boxes(start.index, axes, MOST_REGIONS)
+            boxes = self._partitioned(start, axes, equal_parts, short_runs=True)
             if len(boxes) == count:
                 return boxes
         return chosen
+
+    def _worth_storing(self, start: Read, axes: tuple[Axis, ...]) -> list[Box]:
+        """The boxes of a value: equal ones, that one kernel may have all, where these are few.
+
+        A kernel has the code of each of its boxes.
+        """
+        equal = self._partitioned(start, axes, equal_parts=True)
+        if len(equal) <= MOST_EVEN:
+            return equal
+        found = self._partitioned(start, axes, equal_parts=False)
+        return equal if len(equal) <= MOST_EVEN * len(found) else found
+
+    def _partitioned(
+        self, start: Read, axes: tuple[Axis, ...], equal_parts: bool, short_runs: bool = False
+    ) -> list[Box]:
+        partitioner = LoopPartitioner(
+            self.elements, start.value, equal_parts=equal_parts, short_runs=short_runs
+        )
+        return partitioner.boxes(start.index, axes, MOST_REGIONS)
 
     def _like(self, value: Value, other: Value, boxes: tuple[Region, ...]) -> tuple[Region, ...]:
         """Boxes of ``value`` that match those of ``other``; empty where there are none."""
