@@ -74,7 +74,7 @@ def test_a_report_says_why():
 
 
 def test_only_those_segments_change():
-    entry = named("graph-19-26")
+    entry = named("graph-19-94")
     fd = record(entry)
     inputs = list(make_inputs(entry, fd.fusion.ir, "meta"))
     before = lower_for(fd.fusion.ir, inputs, OPTIONS)[0]
@@ -103,13 +103,15 @@ def test_a_kernel_that_spills_is_not_taken(monkeypatch):
 
 
 def test_a_kernel_that_spills_much_is_replaced():
-    """H200: 2706 us by the first kernel, 1327 by the other one, 859 by torch.compile."""
+    """H200: 2706 us by the first kernel, 1183 by the other one, which spills 48 bytes of a thread
+    so that two programs run at a time, 1326 where it does not, 859 by torch.compile."""
     entry = named("graph-48-8")
     fd = record(entry)
     inputs = list(make_inputs(entry, fd.fusion.ir, "meta"))
     (report,) = fd.compile_for("sm_90", inputs)
     (before,) = fd.compile_for("sm_90", inputs, schedule=fd.schedule(inputs, arch="sm_90"))
-    assert (before.spill_bytes, report.spill_bytes) == (620, 0)
+    assert (before.spill_bytes, report.spill_bytes) == (620, 100)
+    assert (before.max_registers, report.max_registers, report.registers) == (0, 64, 64)
 
 
 def test_a_kernel_that_spills_a_little_begins_its_loads_elsewhere():

@@ -11,11 +11,13 @@ import torch
 from bench.cases import BY_NAME
 from tests.heuristics.test_choice import COLUMNS, WORK, sums
 from tests.heuristics.test_columns import SUM, summed
+from tritonfuser.device import known
 from tritonfuser.heuristics.cost.model import FILLED, busy_seconds
 from tritonfuser.heuristics.cost.registers import programs_at_once
 from tritonfuser.heuristics.params import (
     InnerOuterPersistentParams,
     KernelParams,
+    ReductionParams,
     TransposeParams,
 )
 from tritonfuser.heuristics.problem import ElementWork
@@ -35,8 +37,12 @@ from tritonfuser.heuristics.search.warps import Kernels
 from tritonfuser.heuristics.search.worth import GAIN
 from tritonfuser.lowering.cost import segment_element_work
 
+H200 = known("sm_90")
 WIDE = sums(544, 296898, 2, inner=False)
 HEAVY = ElementWork(before=30, special_before=3, reducing=1, reductions=1, carried=1)
+LARGE = ReductionParams(num_warps=16, block_x=64, block_r=32, persistent=False, evict_hints=False)
+"""More elements of a thread than the model chooses for ``WIDE`` and ``HEAVY``."""
+
 MANY = 100
 """Programs for each multiprocessor: more than run at a time."""
 
@@ -90,7 +96,7 @@ def test_fewer_programs_count_only_where_the_grid_has_them():
 
 
 def test_many_more_registers_lead_to_less_for_a_thread():
-    few = replace(kernel(1).params, num_warps=8)
+    few = replace(LARGE, num_warps=8)
     wanted = float(kernel_seconds(WIDE, few, HEAVY).registers)
     taken = Taken(WIDE, HEAVY, few, round(3 * wanted))
     found = chosen_again(taken, MANY)
@@ -173,6 +179,11 @@ def test_loads_go_elsewhere_only_where_the_model_predicts_about_as_much_time():
     # Those of kernels without loads that are begun ahead stay, as do those of what spills much.
     assert norm().loads_elsewhere is None
     assert replace(ahead, spilled=99).loads_elsewhere is None
+    # The limit for a second program is worth what it spills.
+    half = H200.registers_per_sm // (2 * 32 * ahead.params.num_warps)
+    for limit, begins in ((half, False), (half + 8, True)):
+        limited = replace(ahead, params=replace(ahead.params, max_registers=limit))
+        assert (limited.loads_elsewhere is not None) == begins
     assert replace(ahead, spilled=0).loads_elsewhere is None
 
 
@@ -182,7 +193,8 @@ def test_rows_that_programs_share_stay():
 
 
 def test_the_registers_of_both_kernels_decide():
-    taken = kernel(3)
+    wanted = float(kernel_seconds(WIDE, LARGE, HEAVY).registers)
+    taken = Taken(WIDE, HEAVY, LARGE, round(3 * wanted))
     params = chosen_again(taken, MANY)
     predicted = float(kernel_seconds(WIDE, params, HEAVY).registers)
     other = Taken(WIDE, HEAVY, params, round(predicted))
@@ -218,7 +230,7 @@ def test_a_pipeline_has_the_stages_that_shared_memory_holds(bytes_each, stages):
 
 def test_what_is_chosen_again_has_masks_where_a_step_behind_the_loop_costs_a_program():
     problem = summed(500, 1 << 19)
-    found = chosen(problem, SUM)
+    found = replace(LARGE, num_warps=4, block_x=128)
     wanted = float(kernel_seconds(problem, found, SUM).registers)
     taken = Taken(problem, SUM, found, round(1.2 * wanted))
     again = chosen_again(taken, 16)

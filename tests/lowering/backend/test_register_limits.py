@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -54,6 +55,25 @@ def test_one_more_program_is_tried_and_what_spills_is_not_taken(monkeypatch):
     assert limits == [0, 128]
     assert found.source.max_registers == 0 and not found.spilled
     assert registers_of(found.asm["cubin"]) > 128
+
+
+@pytest.mark.parametrize(
+    ("registers", "spilled", "taken"),
+    [(146, 0, True), (146, 64, True), (146, 72, False), (100, 24, True), (100, 32, False)],
+)
+def test_one_more_program_may_cost_a_few_spilled_words(monkeypatch, registers, spilled, taken):
+    """A second one more of them than a third: nothing hides what one program waits for."""
+
+    def made(source, *_):
+        bytes_each = spilled if source.max_registers else 0
+        return SimpleNamespace(
+            source=source, registers=registers, spilled_bytes=bytes_each, spilled=bytes_each > 0
+        )
+
+    monkeypatch.setattr(compiling, "_compiled", made)
+    source = replace(vector_add(), register_limits=(128, 80))
+    found = compiling.compile_kernel(source, "sm_90", (True,) * len(source.args))
+    assert found.source.max_registers == (128 if registers > 128 else 80) * taken
 
 
 @pytest.mark.parametrize("limits", [(), (255, 168)])

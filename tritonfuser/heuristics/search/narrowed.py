@@ -51,7 +51,9 @@ def alternatives(space: SearchSpace, problem: Problem, rules: KernelParams) -> S
     vectors: not all rows have whole ones.
 
     What a later pass finds in caches is what the model knows least: it takes rows of layer norms
-    that are read twice for twice as slow as they are.
+    that are read twice for twice as slow as they are. Rows in loops are as many in a program as the
+    rules say, too. H200, ten norms and softmaxes of 20,480 to 77,944 columns: the fastest of two or
+    four rows takes 1.10 to 1.66 times as long as the fastest of one, predicted are 0.96 to 1.51.
     """
     kept = [a for a in space.alternatives if "across" not in a.fixed and not _is_ordered(a)]
     if not isinstance(rules, ReductionParams):
@@ -66,8 +68,9 @@ def alternatives(space: SearchSpace, problem: Problem, rules: KernelParams) -> S
         stages=tuple(dict.fromkeys([rules.num_stages, 1])),
         many_warps=problem.gathers and problem.is_flat,
     )
-    if isinstance(rules, InnerPersistentParams) and rules.persistent:
-        kept = [replace(a, conditions=(*a.conditions, ONE_ROW_WITH_TAILS)) for a in kept]
+    if isinstance(rules, InnerPersistentParams):
+        rows = ONE_ROW_WITH_TAILS if rules.persistent else AtMost(("block_x",), rules.block_x)
+        kept = [replace(a, conditions=(*a.conditions, rows)) for a in kept]
     found = (replace(each, choices=allowed.of(each.choices)) for each in kept)
     return replace(space, alternatives=tuple(found))
 

@@ -18,6 +18,13 @@ from .space import Alternative, AtMost, Choice, SearchSpace
 STEPS = (32, 1 << 15)
 """Least and most elements of a row in a step of a loop."""
 
+FEWEST_OF_COLUMNS = 16
+"""Those of a reduction of columns: a thread has neighbours of x, and may have registers for the
+sums of few positions of r. H200, kernels of models, random definitions and the suite: twelve for
+which the model then prefers steps of 16 take 0.92 to 1.01 times as long (0.97 in the geometric
+mean). For fourteen it would prefer steps of 8: 0.83 to 1.23 times by these, 0.85 to 1.05 by steps
+of 16 (0.97 both)."""
+
 MOST_ROWS = 512
 """Most rows of a program."""
 
@@ -82,13 +89,13 @@ def _vector(scheduler: str, problem: Problem) -> int:
 
 def _loops(scheduler: str, problem: Problem) -> Iterator[Alternative]:
     """Rows that a loop reads in several steps, which may begin at vectors."""
-    low, high = STEPS
+    columns = scheduler == "reduction" and not problem.inner
+    low, high = (FEWEST_OF_COLUMNS, STEPS[1]) if columns else STEPS
     most = min(next_power_of_2(problem.reduced) // 2, high)
     if most < min(low, 2):
         return
     blocks, vector = tuple(powers(min(low, most), most)), _vector(scheduler, problem)
     if vector == 1:
-        columns = scheduler == "reduction" and not problem.inner
         steps = _steps_of_columns(problem, blocks) if columns else Choice.of("block_r", blocks)
         yield _loop(scheduler, problem, steps, {})
         return

@@ -90,14 +90,14 @@ class Taken:
     @property
     def loads_elsewhere(self) -> KernelParams | None:
         """The params of one that spills a little, with the loads that it begins ahead in shared
-        memory in the place of registers, or the other way round. None where it begins none, or the
-        model predicts more time for it.
+        memory in the place of registers, or the other way round. None where it begins none, where
+        its limit is for a second program, or where the model predicts more time for it.
 
         H200, backwards of norms of random sizes that spill 2 to 30 words: the eight that spill none
         for it take 0.72 to 0.96 times as long (0.82 in the geometric mean). Six that spill some all
         the same take 0.72 to 1.46 times as long.
         """
-        if not self.spilled or self.spills_much:
+        if not self.spilled or self.spills_much or self._leaves_room:
             return None
         found = begun_elsewhere(self.problem, self.params)
         if found is None:
@@ -108,6 +108,12 @@ class Taken:
             return None
         alike = kernels.within_model_error(float(after.seconds), float(before.seconds))
         return found if alike else None
+
+    @property
+    def _leaves_room(self) -> bool:
+        """Whether its limit leaves registers for a second program of a multiprocessor."""
+        limit, device = self.params.max_registers, self.problem.device
+        return bool(limit) and programs_at_once(device, self.params.num_warps, limit) > 1
 
     @property
     def near(self) -> KernelParams:
