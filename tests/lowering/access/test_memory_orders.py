@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from functools import reduce
 from typing import Any
 
 import pytest
@@ -155,6 +156,47 @@ def test_of_several_with_as_many_dims_the_order_of_most_bytes_decides() -> None:
     assert alike.is_contiguous()
     assert wider.is_contiguous(memory_format=LAST)
     assert most.is_contiguous(memory_format=LAST)
+
+
+def test_an_input_that_is_read_at_two_places_counts_once() -> None:
+    def body(fd: Any, rows: Any, last: Any) -> Any:
+        ones = [1, 1, 1, 1]
+        low = fd.ops.slice(last, [0, 0, 0, 0], [2, 8, 5, 5], ones)
+        high = fd.ops.slice(last, [0, 0, 0, 1], [2, 8, 5, 6], ones)
+        return fd.ops.add(rows, fd.ops.sub(low, high))
+
+    given = noise(2, 8, 5, 5), images()
+    check(body, *given)
+    (found,) = ran(body, *given)
+    assert found.is_contiguous()
+
+
+def test_an_expanded_tensor_changes_nothing() -> None:
+    """Whatever its place: it has fewer dims than the dense ones."""
+
+    def body(fd: Any, dense: Any, spread: Any, rows: Any) -> Any:
+        return (
+            fd.ops.add(fd.ops.add(dense, spread), rows),
+            fd.ops.add(fd.ops.add(spread, dense), rows),
+        )
+
+    spread = images(1, 8, 5, 6).expand(SHAPE)
+    for first, second in ((images(), noise(*SHAPE)), (noise(*SHAPE), images())):
+        found = ran(body, first, spread, second)
+        assert all(each.stride() == first.stride() for each in found)
+
+
+def test_stencils_one_after_another_have_one_reference() -> None:
+    """Each reads nine places of the one before: as many more for each that follows."""
+    places = [(n, m) for n in range(3) for m in range(3)]
+    with FusionDefinition() as fd:
+        x = fd.define_tensor([*SHAPE], [True] * 4, stride_order=[3, 0, 2, 1])
+        for _ in range(8):
+            first, *others = (fd.ops.pad(x, [1 - n, n - 1, 1 - m, m - 1]) for n, m in places)
+            x = reduce(fd.ops.add, others, first)
+        fd.add_output(x)
+    orders = memory_orders(fd.fusion.ir)
+    assert set(orders.values()) == {(3, 0, 2, 1)} and len(orders) == len(fd.fusion.ir.nodes)
 
 
 def test_an_order_that_is_not_everywhere_the_same_is_row_major() -> None:

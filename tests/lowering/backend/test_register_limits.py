@@ -48,7 +48,7 @@ def compiled(source, monkeypatch):
     return found, [each.max_registers for each in made]
 
 
-def test_one_more_program_is_tried_and_what_spills_is_not_taken(monkeypatch):
+def test_one_more_program_is_tried_and_what_spills_much_is_not_taken(monkeypatch):
     """64 sums of a thread do not fit into 128 registers."""
     source = vector_add(size=1 << 16, block=1 << 14)
     found, limits = compiled(replace(source, register_limits=(128, 80, 64)), monkeypatch)

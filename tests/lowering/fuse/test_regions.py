@@ -12,6 +12,7 @@ from tests.e2e.opened import check_open, compile_open
 from tests.lowering.harness import NARROW, check, lowered, record, schedulers, small, texts
 from tritonfuser import DataType, FusionDefinition
 from tritonfuser.cache.keys.signature import signature
+from tritonfuser.lowering.groups import regions
 from tritonfuser.lowering.lowered import Lowered
 from tritonfuser.lowering.pipeline import lower
 from tritonfuser.lowering.run_options import RunOptions
@@ -192,6 +193,25 @@ def test_a_schedule_names_boxes(body: Any) -> None:
     spec = signature(fd.fusion.ir, inputs, torch.device("cpu"))
     again = lower(fd.fusion.ir, spec, small(2), RunOptions(schedule=schedule))
     assert texts(again) == texts(found)
+
+
+def test_a_schedule_may_have_the_equal_boxes_that_would_be_many(monkeypatch: Any) -> None:
+    """Those of the value's parts, not as many others."""
+
+    def body(fd: Any, *parts: Any) -> Any:
+        long = [fd.ops.tanh(fd.ops.tanh(fd.ops.tanh(part))) for part in parts[:3]]
+        pairs = [fd.ops.cat(pair, 0) for pair in zip(long, parts[3:], strict=True)]
+        return fd.ops.neg(fd.ops.permute(fd.ops.cat(pairs, 1), [1, 0]))
+
+    inputs = [noise(rows, n) for rows in (508, 4) for n in (256, 16, 16)]
+    fd = record(body, inputs)
+    monkeypatch.setattr(regions, "MOST_EVEN", 100)
+    found = lowered(fd, inputs, small(1))
+    monkeypatch.undo()
+    assert stores(found) > stores(lowered(fd, inputs, small(1)))
+    spec = signature(fd.fusion.ir, inputs, torch.device("cpu"))
+    options = RunOptions(schedule=schedule_of(found.segmented))
+    assert texts(lower(fd.fusion.ir, spec, small(1), options)) == texts(found)
 
 
 def test_boxes_of_varying_sizes() -> None:

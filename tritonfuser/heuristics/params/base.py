@@ -181,7 +181,7 @@ class KernelParams(HeuristicParams):
         Limit on the registers of a thread, 16 to 255. 0 for the compiler's choice. One by which
         the kernel spills is dropped where it does not spill without, unless all of its programs
         have to run at a time. One that leaves fewer programs running than the cost model expects
-        is lowered where that spills nothing. ``KernelReport.max_registers`` is what was compiled.
+        is lowered where that spills little. ``KernelReport.max_registers`` is what was compiled.
     """
 
     has_kernel: ClassVar[bool] = True

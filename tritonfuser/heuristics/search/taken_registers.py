@@ -91,13 +91,13 @@ class Taken:
     def loads_elsewhere(self) -> KernelParams | None:
         """The params of one that spills a little, with the loads that it begins ahead in shared
         memory in the place of registers, or the other way round. None where it begins none, where
-        its limit is for a second program, or where the model predicts more time for it.
+        its limit is for one more program, or where the model predicts more time for it.
 
         H200, backwards of norms of random sizes that spill 2 to 30 words: the eight that spill none
         for it take 0.72 to 0.96 times as long (0.82 in the geometric mean). Six that spill some all
         the same take 0.72 to 1.46 times as long.
         """
-        if not self.spilled or self.spills_much or self._leaves_room:
+        if not self.spilled or self.spills_much or self.leaves_room:
             return None
         found = begun_elsewhere(self.problem, self.params)
         if found is None:
@@ -110,8 +110,9 @@ class Taken:
         return found if alike else None
 
     @property
-    def _leaves_room(self) -> bool:
-        """Whether its limit leaves registers for a second program of a multiprocessor."""
+    def leaves_room(self) -> bool:
+        """Whether its limit leaves registers for more than one program of a multiprocessor, for
+        which it may spill."""
         limit, device = self.params.max_registers, self.problem.device
         return bool(limit) and programs_at_once(device, self.params.num_warps, limit) > 1
 
@@ -194,10 +195,10 @@ def is_much_faster(other: Taken, kernel: Taken) -> bool:
 
 def why_better(other: Taken, kernel: Taken) -> str:
     """Why a kernel that was chosen for the registers of another is better. Empty where it is not:
-    it spills more, or is not much faster by the model, or spills where its loads are elsewhere so
-    that it would not."""
+    it spills more, if not for one more program, or is not much faster by the model, or spills
+    where its loads are elsewhere so that it would not."""
     time = kernel.predicted
-    if time is None or other.spilled > kernel.spilled:
+    if time is None or (other.spilled > kernel.spilled and not other.leaves_room):
         return ""
     if replace(other.params, max_registers=0) == kernel.loads_elsewhere:
         spills = f"spills nothing, and {kernel.params} {kernel.spilled} words of a thread"

@@ -5,7 +5,7 @@ the most dims that are no broadcast ones, and a result has its dims in the order
 of the reference has them. torch's elementwise ops do alike (``TensorIterator``).
 
 Several inputs may have as many dims, and lie in other orders. A result then lies as most bytes of
-an element of theirs do: its kernel reads the fewest tensors across the others.
+an element of theirs do: its kernel reads the fewest bytes across the others.
 """
 
 from __future__ import annotations
@@ -74,11 +74,6 @@ class _Reference:
         """Whether the inputs are not row-major."""
         return _is_permuted(self.tensor)
 
-    @property
-    def item_bytes(self) -> int:
-        """Bytes of an element of all inputs."""
-        return sum(value.dtype.info.bytes for value in self.inputs)
-
 
 def memory_orders(fusion: Fusion) -> dict[Value, Order]:
     """The memory orders of the computed tensors that are not row-major.
@@ -115,27 +110,37 @@ def memory_orders(fusion: Fusion) -> dict[Value, Order]:
 def _references(
     node: Node, out: Value, references: Mapping[Value, Sequence[_Reference]]
 ) -> list[_Reference]:
-    """The references of a result: those of its operands with the highest rank."""
+    """The references of a result: those of its operands with the highest rank, one for each order
+    that they give it."""
     found: dict[object, _Reference] = {}
     for read in _reads(node, _marks(out.tensor)):
         marks = {Axis(str(d), n): at for d, (n, at) in enumerate(_sized(read))}
         for given in references.get(read.value, ()):
             index = tuple(substitute(item, marks) for item in given.index)
-            key = index, given.tensor.sizes, declared_order(given.tensor)
-            known = found[key].inputs if key in found else frozenset[Value]()
-            found[key] = replace(given, index=index, inputs=given.inputs | known)
+            _merge(found, (index, given.tensor), replace(given, index=index))
     best = max((each.rank for each in found.values()), default=None)
-    return [each for each in found.values() if each.rank == best]
+    # A tensor that is read at many offsets, as by a stencil, has many indices and one order.
+    of_orders: dict[object, _Reference] = {}
+    for each in found.values():
+        if each.rank == best:
+            _merge(of_orders, (_order(each, out.tensor), each.is_permuted), each)
+    return [*of_orders.values()]
+
+
+def _merge(found: dict[object, _Reference], key: object, given: _Reference) -> None:
+    """Add inputs to those that lie alike. The first ones say how."""
+    known = found.get(key)
+    found[key] = replace(known, inputs=known.inputs | given.inputs) if known else given
 
 
 def _order_of_most(references: Sequence[_Reference], type_: TensorType) -> Order | None:
     """The order in which most bytes lie, of several the first; None if it is row-major."""
-    lying: dict[Order | None, int] = {}
+    lying: dict[Order | None, set[Value]] = {}
     for each in references:
         order = _order(each, type_)
         order = None if order == row_major(type_.rank) else order
-        lying[order] = lying.get(order, 0) + each.item_bytes
-    return max(lying, key=lambda order: lying[order])
+        lying.setdefault(order, set()).update(each.inputs)
+    return max(lying, key=lambda order: sum(value.dtype.info.bytes for value in lying[order]))
 
 
 def _reads(node: Node, index: Index) -> Iterator[Read]:

@@ -35,8 +35,9 @@ class KernelReport:
     registers : int
         32-bit registers of a thread.
     max_registers : int
-        The limit on them that it was compiled with, for what it would spill with the compiler's
-        choice or because its params say so. 0 for the compiler's choice.
+        The limit on them that it was compiled with: for what it would spill with the compiler's
+        choice, for one more program at a time, or because its params say so. 0 for the compiler's
+        choice.
     spill_bytes : int
         Bytes of stores to and loads from local memory that a thread has in the code for want of
         registers.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, product
 from types import MappingProxyType
 
 from ...ir import Fusion, Value
@@ -96,8 +96,8 @@ class RegionFinder:
         chosen = self._worth_storing(start, axes)
         if count is None or len(chosen) == count:
             return chosen
-        for equal_parts in (True, False):
-            boxes = self._partitioned(start, axes, equal_parts, short_runs=True)
+        for short_runs, equal_parts in product((False, True), (True, False)):
+            boxes = self._partitioned(start, axes, equal_parts, short_runs)
             if len(boxes) == count:
                 return boxes
         return chosen
@@ -109,7 +109,7 @@ class RegionFinder:
         """
         equal = self._partitioned(start, axes, equal_parts=True)
         if len(equal) <= MOST_EVEN:
-            return equal
+            return equal  # few, however many parts there are
         found = self._partitioned(start, axes, equal_parts=False)
         return equal if len(equal) <= MOST_EVEN * len(found) else found
 
