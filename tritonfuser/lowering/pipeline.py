@@ -21,6 +21,8 @@ from .fuse.segmentation import HEURISTIC, Segmenter, segment_as
 from .keeping import Keep, anew
 from .legality.given_params import are_of, with_params
 from .lowered import Lowered
+from .passes.arithmetic.common_sums import join_common_sums
+from .passes.arithmetic.guarded_maxima import sum_before_guards
 from .passes.arithmetic.reduced_precision import reduce_precision
 from .passes.arithmetic.rounded_products import round_products
 from .passes.arithmetic.strength_reduction import reduce_strength
@@ -193,10 +195,11 @@ class _Simplified:
 
 def _simplified(fusion: Fusion, device: DeviceProperties, kept: Container[str]) -> _Simplified:
     """The passes between concretize and segment. Reductions named in ``kept`` are not unrolled."""
-    fusion = reduce_in_memory_order(keep_memory_orders(simplify(fusion)))
+    fusion = join_common_sums(simplify(fusion))
+    fusion = reduce_in_memory_order(keep_memory_orders(fusion))
     split = split_complex(fusion)
     fusion = fusion if split.fusion is fusion else simplify(split.fusion)
-    fusion, seeds = add_seeds(mark_softmax(fill_empty(fusion)))
+    fusion, seeds = add_seeds(mark_softmax(sum_before_guards(fill_empty(fusion))))
     fusion = expand_constants(fusion)
     rolled = merge_slices(concatenate_padded(concatenate_choices(fusion)))
     fusion = _unrolled(rolled, kept)

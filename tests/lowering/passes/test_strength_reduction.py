@@ -165,6 +165,32 @@ def test_coarse_where_no_more_than_16_bits_come_out(name: str) -> None:
         assert f"coarse_{name}" not in ops(body, noise(4, 5))
 
 
+def rounded_norm(fd, x, name):
+    """The norm of a rounded function, with its statistics in float32."""
+    rounded = fd.ops.cast(halved(fd, fd.ops.neg(getattr(fd.ops, name)(x))), D.Float)
+    var, mean = fd.ops.var_mean(rounded, [1], 0)
+    spread = fd.ops.rsqrt(fd.ops.add(fd.ops.broadcast(var, [False, True]), 1e-5))
+    centered = fd.ops.sub(rounded, fd.ops.broadcast(mean, [False, True]))
+    return halved(fd, fd.ops.mul(centered, spread)), mean, spread
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_statistics_of_rounded_values_may_be_wide(name: str) -> None:
+    def sliced(fd, x):
+        outs = rounded_norm(fd, x, name)
+        return (*outs, fd.ops.mul(fd.ops.cast(halved(fd, getattr(fd.ops, name)(x)), D.Float), 2.0))
+
+    def scanned(fd, x):
+        return fd.ops.cumsum(fd.ops.cast(halved(fd, getattr(fd.ops, name)(x)), D.Float), 1)
+
+    def summed(fd, x):
+        return fd.ops.sum(getattr(fd.ops, name)(x), [1])
+
+    assert f"coarse_{name}" in ops(lambda fd, x: rounded_norm(fd, x, name), noise(4, 5))
+    for body in (sliced, scanned, summed):
+        assert f"coarse_{name}" not in ops(body, noise(4, 5))
+
+
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_a_function_alone_has_the_bits_of_torch(name: str) -> None:
     assert ops(lambda fd, x: halved(fd, getattr(fd.ops, name)(x)), noise(4)) == [name, "cast"]

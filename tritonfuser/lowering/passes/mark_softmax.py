@@ -11,6 +11,7 @@ from dataclasses import replace
 from ...dtypes import DataType
 from ...ir import Fusion, Node, Value
 from ...ops.builder import as_call
+from .rewriting import new_dims
 
 _FLOATS = (DataType.Float, DataType.Double)
 
@@ -68,10 +69,7 @@ def _broadcast_reduction(fusion: Fusion, value: object, op: str) -> Node | None:
     found = None if broadcast is None else _made_by(fusion, broadcast.args[0], op)
     if broadcast is None or found is None:
         return None
-    flags = broadcast.attr("is_broadcast_dim")
-    assert isinstance(flags, tuple)
-    places = tuple(place for place, new in enumerate(flags) if new)
-    return found if places == as_call(found).dims() else None
+    return found if new_dims(broadcast) == as_call(found).dims() else None
 
 
 def _made_by(fusion: Fusion, value: object, op: str) -> Node | None:

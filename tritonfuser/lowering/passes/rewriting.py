@@ -82,3 +82,10 @@ def _real(arg: object) -> float | None:
     if not isinstance(arg, Const) or type(arg.value) not in (int, float):
         return None
     return float(arg.value)  # type: ignore[arg-type]
+
+
+def new_dims(broadcast: Node) -> tuple[int, ...]:
+    """The dims that a ``broadcast`` adds, in the result's order."""
+    flags = broadcast.attr("is_broadcast_dim")
+    assert isinstance(flags, tuple)
+    return tuple(place for place, new in enumerate(flags) if new)

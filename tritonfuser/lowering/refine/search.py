@@ -18,8 +18,10 @@ from ...device import DeviceProperties
 from ...ir import Fusion
 from ..cost import LEAST_S, moved_bytes
 from ..fuse.segmentation import HEURISTIC, Choice
+from ..passes.invariants.materialize import can_be_kept
 from ..passes.materialization import materialize_shared
 from ..segments.segmented_fusion import SegmentedFusion
+from .after_reductions import computed_of_reductions
 from .changes import try_changes, try_splits
 from .kernel_times import TimedKernels, timed_kernels
 from .row_rereads import few_read_rows_twice, rereads_rows_in_next_kernel
@@ -79,8 +81,9 @@ def refined(
         apart = times(other)
         if apart.is_faster(best, APART):
             best, choice = apart, other
+    base = materialize_shared(fusion)[0]
+    best = _with_results_computed(base, times, choice)
     if _is_slow(best):
-        base = materialize_shared(fusion)[0]
         _try_best_first(times, lambda found: try_changes(base, times, found))
         best = _taken(times, best)
         _try_best_first(times, lambda found: try_splits(base, times, found))
@@ -94,6 +97,20 @@ def _apart(first: SegmentedFusion, choice: Choice) -> Iterator[Choice]:
         yield replace(choice, over_rows=False)
     if few_read_rows_twice(first):
         yield replace(choice, rereads_rows=False)
+
+
+def _with_results_computed(base: Fusion, times: Times, choice: Choice) -> TimedKernels:
+    """The kernels where those with reductions compute more of their results, if that is faster.
+
+    They read and write the same bytes, and there are as many of them.
+    """
+    now, possible = times.known[choice], can_be_kept(base)
+    names = computed_of_reductions(now.segmented)
+    more = tuple(name for name in names if name in possible and name not in (choice.kept or ()))
+    if not more:
+        return now
+    other = times(replace(choice, kept=(*(choice.kept or ()), *more)))
+    return other if other.is_faster(now, 1) else now
 
 
 def _is_slow(now: TimedKernels) -> bool:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 from ....dtypes import Category, DataType
 from ....ir import Fusion, Node, Value
-from ....ops.builder import GraphBuilder
+from ....ops.builder import GraphBuilder, op_of
+from ....ops.table import Moments, Reduction
 from ..rewriting import adds_one, is_copy, is_float, rewritten, with_number
 
 _APPROXIMATIONS = {
@@ -85,15 +88,40 @@ def _has_one_use(fusion: Fusion, value: Value) -> bool:
 
 
 def rounded_to_half(fusion: Fusion) -> frozenset[Value]:
-    """The values that outputs depend on only through a 16-bit float, and continuously."""
+    """The values that outputs depend on only through a 16-bit float, and continuously.
+
+    A reduction of rounded values may be returned in any dtype, as the mean of a norm is.
+    """
+    continuous: set[Value] = set()
+    reduced: set[Value] = set()  # what shows in 16-bit outputs, or in results of reductions
     found: set[Value] = set()
     for node in reversed(fusion.nodes):
         for value in node.outs:
             users = fusion.consumers.get(value, ())
-            half = value.dtype in _HALVES or value not in fusion.returned
-            is_continuous = value.dtype.info.category is Category.FLOAT and not (
-                _DISCONTINUOUS & {user.op for user in users}
-            )
-            if half and is_continuous and all(found.issuperset(user.outs) for user in users):
-                found.add(value)
+            is_half, is_returned = value.dtype in _HALVES, value in fusion.returned
+            if (users or is_returned) and not _is_continuous(value, users):
+                continue
+            if not _are_all_in(continuous, users):
+                continue
+            continuous.add(value)
+            if is_half or not is_returned:
+                if _are_all_in(reduced, (user for user in users if not _reduces(user))):
+                    reduced.add(value)
+                if value in reduced if is_half else _are_all_in(found, users):
+                    found.add(value)
     return frozenset(found)
+
+
+def _reduces(node: Node) -> bool:
+    return isinstance(op_of(node).form, Reduction | Moments)
+
+
+def _is_continuous(value: Value, users: Sequence[Node]) -> bool:
+    """Whether a small error of a value makes small ones where it is used."""
+    is_float = value.dtype.info.category is Category.FLOAT
+    return is_float and not (_DISCONTINUOUS & {user.op for user in users})
+
+
+def _are_all_in(values: set[Value], nodes: Iterable[Node]) -> bool:
+    """Whether all results of these nodes are among the values."""
+    return all(values.issuperset(node.outs) for node in nodes)

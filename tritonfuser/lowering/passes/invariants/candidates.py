@@ -28,7 +28,7 @@ def candidates(fusion: Fusion) -> dict[Value, int]:
     for value, result in expanded(fusion):
         if reduces and is_per_row(value, result):
             continue  # kernels with rows compute it once a row
-        value = _narrowest(fusion, value)
+        value = narrowest(fusion, value)
         if value not in found:
             count = computing_instructions(fusion, value)
             if count is not None and count > load_instructions(value.dtype.info.bytes):
@@ -57,7 +57,7 @@ def is_per_row(value: Value, result: Value) -> bool:
     return is_known_equal(sizes[-1], 1) and not is_known_equal(wider[-1], 1)
 
 
-def _narrowest(fusion: Fusion, value: Value) -> Value:
+def narrowest(fusion: Fusion, value: Value) -> Value:
     """The cheapest to load of a value and those that it is computed of alone, at its elements."""
     best, least, behind = value, load_instructions(value.dtype.info.bytes), 0
     while (node := fusion.producers.get(value)) is not None:
