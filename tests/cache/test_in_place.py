@@ -149,6 +149,52 @@ def test_where_results_are_stored(name):
     assert in_place(assert_replaces(define, inputs), inputs) == count
 
 
+def counted(fd, given):
+    """A batch norm counts its calls in a kernel over the whole image."""
+    count, x, _ = given
+    return [fd.ops.exp(x)], fd.ops.add(count, 1)
+
+
+def counted_twice(fd, given):
+    """What the count was is in the other result too."""
+    count, x, _ = given
+    return [fd.ops.add(x, fd.ops.cast(count, DataType.Float))], fd.ops.add(count, 1)
+
+
+def counted_by_table(fd, given):
+    """The new count may lie outside of the table."""
+    count, x, table = given
+    following = fd.ops.gather(table, fd.ops.reshape(count, [1]), 0)
+    return [fd.ops.exp(x)], fd.ops.reshape(following, [])
+
+
+@pytest.mark.parametrize(
+    ("define", "shape", "after", "replaced"),
+    [
+        (counted, (), 4, True),
+        (counted, (64,), 4, True),
+        (counted_twice, (), 4, False),
+        (counted_by_table, (), 18, False),
+    ],
+)
+def test_small_results_of_large_kernels(define, shape, after, replaced):
+    """Each program loads the count, and one of them stores the next one."""
+    count, x = torch.full(shape, 3), noise(3000, 64)
+    inputs = [count, x, torch.arange(3, 23, 5)]
+    with FusionDefinition() as fd:
+        given = [fd.from_pytorch(each) for each in inputs]
+        others, result = define(fd, given)
+        fd.add_output(result, given[0])
+        for other in others:
+            fd.add_output(other)
+    (kernel,) = fd.kernels(inputs, arch="sm_90")
+    assert [target.name for _, target in kernel.in_place] == ["tv0"] * replaced
+    (made,) = fd.run(inputs)
+    expected = x + 3 if define is counted_twice else x.exp()
+    torch.testing.assert_close(made, expected)
+    assert count.tolist() == torch.full(shape, after).tolist()
+
+
 def layouts():
     """Targets that are no buffer as a plan makes them."""
     wide = noise(16, 32)

@@ -72,8 +72,8 @@ def test_weights_of_16_bits_are_cast_behind_the_sum() -> None:
     assert ops(batchnorm_bwd, x, g, weight.bfloat16(), mean, rstd)["sum"] == 2
 
 
-def numbers(fd, x):
-    return fd.ops.sum(fd.ops.mul(x, 2.5), [0]), fd.ops.sum(fd.ops.neg(x), [0]), fd.ops.sum(x, [0])
+def negative(fd, x):
+    return fd.ops.sum(fd.ops.neg(x), [0]), fd.ops.sum(x, [0])
 
 
 def chosen_factor(fd, x, w):
@@ -89,43 +89,86 @@ def squares(fd, x, w):
     return fd.ops.sum(fd.ops.mul(square, spread), [0]), fd.ops.sum(square, [0])
 
 
-def by_scalar(fd, x, s):
-    return fd.ops.sum(fd.ops.mul(x, s), [1]), fd.ops.sum(x, [1])
-
-
-def of_all(fd, x):
-    """Factors without dims."""
-    total = fd.ops.sum(x, [0, 1])
-    scaled = fd.ops.mul(x, fd.ops.exp(total))
-    return fd.ops.sum(fd.ops.mul(x, total), [0]), fd.ops.sum(scaled, [0]), total
+def shared_factors(fd, x, w):
+    """A factor deeper than Python calls, of 2 ** 400 paths."""
+    factor = fd.ops.broadcast(w, [True, False])
+    for _ in range(400):
+        factor = fd.ops.sub(fd.ops.mul(factor, 0.5), fd.ops.mul(factor, -0.5))
+    return fd.ops.sum(fd.ops.mul(factor, x), [0]), fd.ops.sum(x, [0])
 
 
 @pytest.mark.parametrize(
     ("body", "inputs", "expected"),
     [
-        (numbers, (), lambda x: ((2.5 * x).sum(0), -x.sum(0), x.sum(0))),
+        (negative, (), lambda x: (-x.sum(0), x.sum(0))),
         (
             chosen_factor,
             (noise(11),),
             lambda x, w: ((x * (w.abs() + 1).rsqrt()).sum(0), (-x * (w.abs() + 1).rsqrt()).sum(0)),
         ),
         (squares, (noise(11),), lambda x, w: ((x * x * w).sum(0), (x * x).sum(0))),
-        (by_scalar, (0.75,), lambda x, s: ((x * s).sum(1), x.sum(1))),
-        (by_scalar, (torch.tensor(0.75),), lambda x, s: ((x * s).sum(1), x.sum(1))),
-        (of_all, (), lambda x: ((x * x.sum()).sum(0), (x * x.sum().exp()).sum(0), x.sum())),
+        (shared_factors, (noise(11),), lambda x, w: ((x * w).sum(0), x.sum(0))),
     ],
 )
 def test_one_sum_and_its_values(body, inputs, expected) -> None:
     inputs = (noise(70, 11), *inputs)
-    assert ops(body, *inputs)["sum"] == 1 + (body is of_all)
+    assert ops(body, *inputs)["sum"] == 1
     fd = record(body, inputs)
     wide = [v.double() if isinstance(v, torch.Tensor) else v for v in inputs]
     for found, wanted in zip(fd.run(list(inputs)), expected(*wide), strict=True):
         torch.testing.assert_close(found.double(), wanted, rtol=1e-5, atol=1e-5)
 
 
+def test_factors_are_multiplied_as_they_were() -> None:
+    """Both of them would take the sum out of range."""
+
+    def body(fd, x, a, b):
+        factor = fd.ops.broadcast(fd.ops.mul(a, b), [True, False])
+        return fd.ops.sum(fd.ops.mul(x, factor), [0]), fd.ops.sum(x, [0])
+
+    inputs = torch.full((8, 3), 1e20), torch.full((3,), 1e30), torch.full((3,), 1e-30)
+    assert ops(body, *inputs)["sum"] == 1
+    for found in record(body, inputs).run(list(inputs)):
+        torch.testing.assert_close(found, torch.full((3,), 8e20))
+
+
+def row_of(fd, w):
+    return fd.ops.broadcast(w, [True, False])
+
+
 def alone(fd, x, w):
     return fd.ops.sum(fd.ops.mul(x, fd.ops.broadcast(w, [True, False])), [0])
+
+
+def numbers(fd, x, w):
+    """They may keep a sum in range."""
+    return fd.ops.sum(fd.ops.mul(x, 1 / 4096), [0]), fd.ops.sum(fd.ops.neg(x), [0])
+
+
+def tensors_without_dims(fd, x, w):
+    scaled = fd.ops.mul(x, fd.ops.sum(w, [0]))
+    return fd.ops.sum(scaled, [0]), fd.ops.sum(x, [0])
+
+
+def three_terms(fd, x, w):
+    """Which of them are multiplied first decides whether they stay in range."""
+    product = fd.ops.mul(fd.ops.mul(x, fd.ops.exp(x)), fd.ops.sin(x))
+    return fd.ops.sum(fd.ops.mul(product, row_of(fd, w)), [0]), fd.ops.sum(product, [0])
+
+
+def powers(fd, x, w):
+    """2 ** 40 factors."""
+    for _ in range(40):
+        x = fd.ops.mul(x, x)
+    return fd.ops.sum(x, [0]), fd.ops.sum(fd.ops.mul(x, row_of(fd, w)), [0])
+
+
+def long_chains(fd, x, w):
+    """Deeper than Python calls."""
+    factor = row_of(fd, w)
+    for _ in range(600):
+        x, factor = fd.ops.sin(fd.ops.add(x, 1.0)), fd.ops.neg(fd.ops.cos(factor))
+    return fd.ops.sum(fd.ops.mul(factor, x), [0]), fd.ops.sum(factor, [0])
 
 
 def factors_that_vary(fd, x, w):
@@ -167,19 +210,24 @@ def maxima(fd, x, w):
     return fd.ops.max(scaled, [0]), fd.ops.max(x, [0])
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        alone,
-        factors_that_vary,
-        of_places,
-        other_dims,
-        other_dtypes,
-        rounded_between,
-        of_one_row,
-        maxima,
-    ],
-)
+ALONE = [
+    alone,
+    numbers,
+    tensors_without_dims,
+    three_terms,
+    powers,
+    long_chains,
+    factors_that_vary,
+    of_places,
+    other_dims,
+    other_dtypes,
+    rounded_between,
+    of_one_row,
+    maxima,
+]
+
+
+@pytest.mark.parametrize("body", ALONE)
 def test_what_is_no_product_with_a_partner_stays(body) -> None:
     inputs = noise(7, 11), noise(11)
     ir = record(body, inputs).fusion.ir

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ...ir import Fusion, Value
+from ...ops.builder import op_of
+from ...ops.table import Pointwise
 from ...symbolic.queries import is_known_equal
 from ..access.read_footprint import Read
 from ..access.traffic import offset_of
@@ -33,7 +35,8 @@ def in_place(
 
     - One statement loads it, and one stores the result: the same element at each position.
     - Programs differ in the elements that they load. So each element is loaded by the program that
-      stores it, and by no other.
+      stores it, and by no other. Or else nothing that is stored depends on it but the result, by
+      pointwise ops alone: what programs load that do not store it may be either.
     - The load comes first, outside of loops, and between both is a barrier. So no thread stores an
       element before all threads of the program have loaded theirs, in whatever layout.
 
@@ -80,9 +83,12 @@ def _replaces(
     # The programs of other nests share rows, or take tiles in an order of their own.
     if type(tiled.nest) is not Nest or tiled.nest.row_split is not None or len(loads) != 1:
         return False
-    here = offset_of(loads[0].index, tiled.inputs[given]), loads[0].guards
-    there = offset_of(store.index, tiled.outputs[result]), store.guards
-    if here != there or not _is_by_one_program(tiled.nest, loads[0]):
+    if offset_of(loads[0].index, tiled.inputs[given]) != offset_of(
+        store.index, tiled.outputs[result]
+    ):
+        return False
+    is_alone = loads[0].guards == store.guards and _is_by_one_program(tiled.nest, loads[0])
+    if not is_alone and not _is_for_result_alone(tiled.segment, result, given):
         return False
     first = [place for place, line in enumerate(lines) if line.loads == given.name]
     then = [place for place, line in enumerate(lines) if line.stores == result.name]
@@ -99,6 +105,21 @@ def _is_by_one_program(nest: Nest, read: Read) -> bool:
     names = {axis.name for item in read.index for axis in item.axes()}
     spread = (tile for tile, count in nest.grid if not is_known_equal(count, 1))
     return all(tile.name in names for tile in spread)
+
+
+def _is_for_result_alone(segment: Segment, result: Value, given: Value) -> bool:
+    """Whether the result is all that is stored of what depends on an input, pointwise throughout.
+
+    Other ops may take what they load for an index, which has to be in range.
+    """
+    dependent = {given}
+    for node in segment.nodes:
+        if dependent.isdisjoint(node.operands()):
+            continue
+        if not isinstance(op_of(node).form, Pointwise):
+            return False
+        dependent.update(node.outs)
+    return dependent.intersection(segment.outputs) == {result}
 
 
 def _with_barriers(lines: Sequence[Line], pairs: Iterable[InPlace]) -> list[Line]:

@@ -7,11 +7,11 @@ sums, and products of their results.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any, TypeGuard
+from typing import TypeGuard
 
 from ....dtypes import DataType
 from ....ir import Arg, Const, Extent, Fusion, Node, Value
@@ -21,15 +21,20 @@ from ....symbolic.sizes import is_size
 from ..rewriting import rewritten
 
 _FLOATS = (DataType.Float, DataType.Double)
+_MOST_PARTS = 8
+"""Parts of a product at most. A product of a value with itself has twice as many as the value."""
 
 
 @dataclass(frozen=True)
 class _Product:
-    """What a sum adds up: ``terms`` vary along the reduced dims, ``factors`` do not."""
+    """What a sum adds up: ``terms`` vary along the reduced dims, ``factors`` do not.
+
+    One or two terms. The product of more would depend on which are multiplied first.
+    """
 
     terms: tuple[Value, ...]
-    factors: tuple[Value | Const, ...]
-    negative: bool
+    factors: tuple[Value, ...]
+    is_negative: bool
     dims: tuple[int, ...]
 
     @property
@@ -41,11 +46,12 @@ class _Product:
 def join_common_sums(fusion: Fusion) -> Fusion:
     """``sum(w * x); sum(x)`` -> ``w * sum(x); sum(x)``, where ``w`` is the same in all terms.
 
-    Sums of which no other one has the same terms stay: factors before them round and overflow as
-    the user wrote it. By an infinite ``w`` sums are infinite or nan, whatever some terms are.
+    Sums of which no other one has the same terms stay, and numbers stay where they are: a factor
+    before a sum may be there so that it does not overflow. A tensor is taken for a factor without
+    that in mind. By an infinite one sums are infinite or nan, whatever some terms are.
     """
-    products = {node.out: _product(fusion, node) for node in fusion.nodes if _may_join(node)}
-    counts = Counter(found.sum_of_terms for found in products.values() if found is not None)
+    products = _products(fusion)
+    counts = Counter(found.sum_of_terms for found in products.values())
 
     def rewrite(node: Node, builder: GraphBuilder) -> Value | None:
         found = products.get(node.outs[0]) if node.outs else None
@@ -55,9 +61,25 @@ def join_common_sums(fusion: Fusion) -> Fusion:
         made: Value = builder.call("sum", terms, dims=list(found.dims), dtype=node.out.dtype)
         for factor in found.factors:
             made = builder.call("mul", made, _at_result(fusion, factor, found.dims, builder))
-        return builder.call("neg", made) if found.negative else made
+        return builder.call("neg", made) if found.is_negative else made
 
     return rewritten(fusion, rewrite) if any(n > 1 for n in counts.values()) else fusion
+
+
+def _products(fusion: Fusion) -> dict[Value, _Product]:
+    """By the results of sums, what these add up."""
+    alike: dict[tuple[tuple[int, ...], int], list[Node]] = defaultdict(list)
+    for node in fusion.nodes:
+        if _may_join(node):
+            call = as_call(node)
+            alike[call.dims(), call.value("arg").tensor.rank].append(node)
+    found: dict[Value, _Product] = {}
+    for (dims, rank), nodes in alike.items():
+        if len(nodes) > 1:
+            same = _same_along(fusion, dims, rank)
+            made = ((node.out, _product(fusion, node, same)) for node in nodes)
+            found.update((out, product) for out, product in made if product is not None)
+    return found
 
 
 def _may_join(node: Node) -> bool:
@@ -70,46 +92,46 @@ def _may_join(node: Node) -> bool:
     return operand.dtype is node.out.dtype and all(is_size(n) or n > 1 for n in extents)
 
 
-def _product(fusion: Fusion, node: Node) -> _Product | None:
+def _product(fusion: Fusion, node: Node, same: Collection[Value]) -> _Product | None:
     """The operand of a sum as a product. None where its terms do not have the operand's shape."""
     call = as_call(node)
-    operand, dims = call.value("arg"), call.dims()
-    parts = list(_parts(fusion, operand))
-    factors = [part for part in parts if _is_same(fusion, part, dims)]
-    terms = [p for p in parts if isinstance(p, Value) and not _is_same(fusion, p, dims)]
-    if not terms or _broadcast_shape(terms) != operand.tensor.shape:
+    operand = call.value("arg")
+    parts, is_negative = _parts(fusion, operand, same)
+    factors = tuple(part for part in parts if part in same)
+    terms = [part for part in parts if part not in same]
+    if not 1 <= len(terms) <= 2 or _broadcast_shape(terms) != operand.tensor.shape:
         return None
-    kept = [part for part in factors if not (isinstance(part, Const) and part.value == -1.0)]
-    negative = (len(factors) - len(kept)) % 2 == 1
-    return _Product(tuple(sorted(terms, key=_index)), tuple(kept), negative, dims)
+    return _Product(tuple(sorted(terms, key=_index)), factors, is_negative, call.dims())
 
 
 def _index(value: Value) -> int:
     return value.index
 
 
-def _parts(fusion: Fusion, part: Value | Const) -> Iterator[Value | Const]:
-    """What a value is the product of, minus signs as -1."""
-    node = fusion.producers.get(part) if isinstance(part, Value) and part.is_tensor else None
-    if node is None or node.op not in ("mul", "neg") or _widens(node) or not _is_aligned(node):
-        yield part
-        return
-    if node.op == "neg":
-        yield Const.of(-1.0)
-    for arg in node.args:
-        assert isinstance(arg, Value | Const)
-        yield from _parts(fusion, arg)
+def _parts(fusion: Fusion, value: Value, same: Collection[Value]) -> tuple[tuple[Value, ...], bool]:
+    """What a value is the product of, and whether with a minus sign.
+
+    What is the same along the reduced dims is one part, as the user multiplied it.
+    """
+    parts, is_negative, place = [value], False, 0
+    while place < len(parts):
+        node = fusion.producers.get(parts[place])
+        if parts[place] in same or node is None or not _is_product(node):
+            place += 1
+            continue
+        is_negative ^= node.op == "neg"
+        parts[place : place + 1] = node.operands()
+        if len(parts) > _MOST_PARTS:
+            return (value,), False
+    return tuple(parts), is_negative
 
 
-def _widens(node: Node) -> bool:
-    """Whether a node casts an operand."""
-    return any(v.is_tensor and v.dtype is not node.out.dtype for v in node.operands())
-
-
-def _is_aligned(node: Node) -> bool:
-    """Whether the operands have as many dims as the result, or none."""
-    ranks = {len(v.tensor.shape) for v in node.operands() if v.is_tensor}
-    return ranks <= {0, len(node.out.tensor.shape)}
+def _is_product(node: Node) -> bool:
+    """Whether a node multiplies tensors of its dtype and rank, or negates one."""
+    return node.op in ("mul", "neg") and all(
+        _has_dims(arg) and arg.dtype is node.out.dtype and arg.tensor.rank == node.out.tensor.rank
+        for arg in node.args
+    )
 
 
 def _broadcast_shape(values: list[Value]) -> tuple[Extent, ...]:
@@ -120,29 +142,44 @@ def _broadcast_shape(values: list[Value]) -> tuple[Extent, ...]:
 # --- factors -------------------------------------------------------------------------------------
 
 
-def _is_same(fusion: Fusion, part: Arg, dims: tuple[int, ...]) -> bool:
-    """Whether a part has one number along these dims, which ``_at_result`` finds."""
-    if not _has_dims(part) or _has_size_1(part, dims):
-        return True
-    node = fusion.producers.get(part)
-    passes_on = node is not None and (node.op == "expand" or _is_pointwise(node))
-    return (
-        node is not None
-        and passes_on
-        and _is_aligned(node)
-        and all(_is_same(fusion, arg, dims) for arg in _operands(node))
-    )
+def _same_along(fusion: Fusion, dims: tuple[int, ...], rank: int) -> set[Value]:
+    """The tensors of a rank with one number along these dims, which ``_at_result`` finds."""
+    found: set[Value] = set()
+    for value in fusion.inputs:
+        if value.is_tensor and value.tensor.rank == rank and _has_size_1(value, dims):
+            found.add(value)
+    for node in fusion.nodes:
+        for out in node.outs:
+            if not out.is_tensor or out.tensor.rank != rank:
+                continue
+            if _has_size_1(out, dims) or _passes_on(node, found):
+                found.add(out)
+    return found
 
 
-def _at_result(fusion: Fusion, part: Arg, dims: tuple[int, ...], builder: GraphBuilder) -> Any:
-    """A part that is the same along these dims, without them."""
-    if not _has_dims(part):
-        return part
-    if _has_size_1(part, dims):
-        return builder.call("squeeze", part, list(dims))
-    node = fusion.producers[part]
-    args = [_at_result(fusion, arg, dims, builder) for arg in _operands(node)]
-    return args[0] if node.op == "expand" else builder.call(node.op, *args, **dict(node.attrs))
+def _passes_on(node: Node, same: Collection[Value]) -> bool:
+    """Whether a node gives one number along dims, if these tensors have one there."""
+    if node.op != "expand" and not isinstance(as_call(node).op.form, Pointwise):
+        return False
+    return all(arg in same for arg in _operands(node) if _has_dims(arg))
+
+
+def _at_result(fusion: Fusion, factor: Value, dims: tuple[int, ...], builder: GraphBuilder) -> Arg:
+    """A factor without the dims along which it is the same."""
+    found: dict[Arg, Arg] = {}
+    pending = [factor]
+    while pending:
+        value = pending[-1]
+        if value not in found and _has_size_1(value, dims):
+            found[value] = builder.call("squeeze", value, list(dims))
+        node = None if value in found else fusion.producers[value]
+        waiting = [] if node is None else [v for v in _tensors(node) if v not in found]
+        if node is not None and not waiting:
+            args = [found.get(arg, arg) for arg in _operands(node)]
+            is_spread, attrs = node.op == "expand", dict(node.attrs)
+            found[value] = args[0] if is_spread else builder.call(node.op, *args, **attrs)
+        pending = pending + waiting if waiting else pending[:-1]
+    return found[factor]
 
 
 def _operands(node: Node) -> tuple[Arg, ...]:
@@ -150,13 +187,13 @@ def _operands(node: Node) -> tuple[Arg, ...]:
     return node.args[:1] if node.op == "expand" else node.args
 
 
-def _has_dims(part: Arg) -> TypeGuard[Value]:
-    """Whether a part is a tensor of the operand's rank. Scalars and 0-dim tensors spread to it."""
+def _tensors(node: Node) -> Iterable[Value]:
+    return (arg for arg in _operands(node) if _has_dims(arg))
+
+
+def _has_dims(part: Arg | Const) -> TypeGuard[Value]:
+    """Whether an operand is a tensor with dims. What has none is the same everywhere."""
     return isinstance(part, Value) and part.is_tensor and bool(part.tensor.shape)
-
-
-def _is_pointwise(node: Node) -> bool:
-    return isinstance(as_call(node).op.form, Pointwise)
 
 
 def _has_size_1(value: Value, dims: tuple[int, ...]) -> bool:
