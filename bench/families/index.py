@@ -11,6 +11,7 @@ from . import (
     experts,
     graphs,
     losses,
+    messages,
     optimizers,
     recurrent,
     vision,
@@ -25,6 +26,7 @@ _MODULES = (
     convolutions,
     recurrent,
     graphs,
+    messages,
     losses,
     optimizers,
 )

@@ -191,7 +191,7 @@ def test_indices_are_as_wide_as_they_must(name):
 def test_an_index_that_is_read_is_widened():
     inputs = [meta(1 << 20, 4096), meta(128, dtype=torch.int32)]
     (text,) = texts(lowered(lambda fd, x, i: fd.ops.index_select(x, i, 0), inputs))
-    assert "i0 = clamped_index(tv1, 1048576" in text
+    assert "i0_lane = clamped_index(tv1_lane, 1048576" in text
     assert "i0.to(tl.int64) * 4096" in text
     small_inputs = [meta(1 << 10, 4096), meta(128, dtype=torch.int32)]
     (text,) = texts(lowered(lambda fd, x, i: fd.ops.index_select(x, i, 0), small_inputs))

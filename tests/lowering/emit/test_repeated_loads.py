@@ -94,6 +94,64 @@ def test_rows_that_are_looked_up_are_still_loaded_whole() -> None:
     assert report.asm["ptx"].count("ld.global") < elements / 2
 
 
+def messages(nodes: int, edges: int, width: int) -> FusionDefinition:
+    """Rows at each edge's node, times a number of that node and one of the edge's other node."""
+    with FusionDefinition() as fd:
+        x = fd.define_tensor([nodes, width], contiguity=True, dtype=DataType.BFloat16)
+        scale = fd.define_tensor([nodes], contiguity=True, dtype=DataType.Float)
+        source, target = (
+            fd.define_tensor([edges], contiguity=True, dtype=DataType.Int) for _ in range(2)
+        )
+        source = fd.ops.add(source, fd.ops.where(fd.ops.lt(source, 0), nodes, 0))
+        factors = [fd.ops.index_select(scale, ends, 0) for ends in (source, target)]
+        factor = fd.ops.broadcast_in_dim(fd.ops.mul(*factors), [edges, width], [0])
+        fd.add_output(fd.ops.mul(fd.ops.index_select(x, source, 0), factor))
+    return fd
+
+
+@pytest.mark.parametrize(("edges", "width"), [(40, 64), (37, 64), (41, 24), (5, 7)])
+def test_values_of_messages(edges: int, width: int) -> None:
+    x, scale = torch.randn(23, width).bfloat16(), torch.randn(23)
+    source, target = torch.randint(-23, 23, (edges,)), torch.randint(23, (edges,))
+    (found,) = messages(23, edges, width).run([x, scale, source, target])
+    expected = x[source] * (scale[source] * scale[target])[:, None]
+    torch.testing.assert_close(found, expected)
+
+
+@pytest.mark.parametrize("edges", [1 << 18, (1 << 18) - 3])
+def test_what_neighbours_share_is_computed_and_looked_up_once(edges: int) -> None:
+    """Of 16 elements a thread each would have two loads of its own."""
+    nodes, width = 1 << 15, 256
+    given = [
+        torch.empty(nodes, width, dtype=torch.bfloat16, device="meta"),
+        torch.empty(nodes, device="meta"),
+        *(torch.empty(edges, dtype=torch.int64, device="meta") for _ in range(2)),
+    ]
+    fd = messages(nodes, edges, width)
+    (kernel,) = fd.kernels(given, arch="sm_90")
+    lines = [line.strip() for line in kernel.text.splitlines()]
+    looked_up = [line for line in lines if "tl.load(tv1_ptr" in line]
+    assert len(looked_up) == 2
+    assert all(line.startswith("tv1_lane") for line in looked_up)
+    spread = [line for line in lines if "= spread(" in line]
+    assert len(spread) == 2  # the index of the rows, and their factor
+    compiled = fd.compile_for("sm_90", given)[0].asm["ptx"]
+    elements = dict(kernel.constants)["XBLOCK"] // (32 * kernel.num_warps)
+    assert compiled.count("ld.global") < 1.5 * elements
+
+
+def test_an_index_that_runs_share_is_checked() -> None:
+    with FusionDefinition() as fd:
+        x = fd.define_tensor([4, 8], contiguity=True, dtype=DataType.Float)
+        rows = fd.define_tensor([3], contiguity=True, dtype=DataType.Int)
+        fd.add_output(fd.ops.index_select(x, fd.ops.sub(rows, 5), 0))
+    x, rows = torch.randn(4, 8), torch.tensor([5, 8, 6])
+    assert torch.equal(fd.run([x, rows])[0], x[rows - 5])
+    for wrong in (4, 9):
+        with pytest.raises(IndexError):
+            fd.run([x, torch.tensor([5, 8, wrong])])
+
+
 def scale_and_bias(width: int, dtype: DataType = DataType.BFloat16) -> FusionDefinition:
     """``x * w + b`` with weights along rows of a width."""
     with FusionDefinition() as fd:

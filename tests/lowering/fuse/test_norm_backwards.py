@@ -169,3 +169,21 @@ def test_rows_are_reduced_where_their_results_are_used():
     """With the sum over rows they would be read by both kernels, as they are anyhow."""
     found = lowered(softmax_and_sum, [torch.empty(1 << 20, 85, device="meta")])
     assert schedulers(found) == ["reduction", "reduction", "inner_persistent"]
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_sums_over_rows_join_the_kernel_that_has_loaded_these(first):
+    """Not one of another tensor's sum over as many rows, whether that is recorded before or not."""
+    like = (512, 8, 1024)
+    body, shapes = norm_backward(like, "weight", "bias")
+
+    def with_other(fd, other, *given):
+        whole = fd.ops.sum(other, [0])
+        found = body(fd, *given)
+        return (whole, *found) if first else (*found, whole)
+
+    inputs = [torch.empty(shape, device="meta") for shape in ((4096, 1024), *shapes)]
+    segments = lowered(with_other, inputs).segmented.segments
+    (rows,) = (s for s in segments if s.scheduler == "inner_outer_persistent")
+    assert len(rows.members) == 4  # two of them over rows
+    assert "tv0" not in {value.name for value in rows.inputs}

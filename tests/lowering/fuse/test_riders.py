@@ -32,3 +32,17 @@ def test_a_result_that_delays_a_large_kernel_does_not() -> None:
         assert len(schedulers(found)) == kernels
     given = noise(64, 512), noise(4096)
     assert schedulers(check(beside(20), *given)) == ["pointwise"]
+
+
+def test_a_result_that_a_large_kernel_spreads_does_not_ride_in_it() -> None:
+    """The kernel has the same ops, but at the positions of its elements: all programs would compute
+    the result for positions of its own beside them."""
+
+    def body(fd: Any, x: Any, w: Any) -> Any:
+        factor = fd.ops.rsqrt(fd.ops.add(fd.ops.mul(w, w), 1.0))
+        rows = fd.ops.broadcast_in_dim(factor, [*x.shape()], [0])
+        return fd.ops.mul(x, rows), factor
+
+    given = noise(16384, 1).expand(16384, 4096), noise(16384)
+    assert len(schedulers(lowered(record(body, given), given))) == 2
+    assert schedulers(check(body, noise(64, 512), noise(64))) == ["pointwise"]

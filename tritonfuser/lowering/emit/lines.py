@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import PurePath
 
 from ...dtypes import DataType
 from ...errors import SourceLoc
+from ..tile.tile import Tile
 
 
 def place_text(loc: SourceLoc) -> str:
@@ -116,6 +118,46 @@ class MaskedOut:
 
 
 @dataclass(frozen=True, slots=True)
+class Repeat:
+    """Every ``count`` neighbours along a tile have the same, from the tile's start on."""
+
+    tile: Tile
+    count: int
+
+    def mask(self, number: str, rest: str) -> str:
+        """The mask of runs whose first element is inside, and ``rest``; empty for none.
+
+        Parameters
+        ----------
+        number : str
+            The variable of the runs' numbers.
+        """
+        if not self.tile.masked:
+            return rest
+        inside = f"({number} * {self.count} < {self.tile.mask_end})"
+        return f"{rest} & {inside}" if rest else inside[1:-1]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What neighbours have in common, as a variable with one element for each run of them.
+
+    Attributes
+    ----------
+    each : Name
+        The variable.
+    repeat : Repeat
+        Which neighbours.
+    number : str
+        The variable of the runs' numbers.
+    """
+
+    each: Name
+    repeat: Repeat
+    number: str
+
+
+@dataclass(frozen=True, slots=True)
 class Name:
     """A Triton expression with a value.
 
@@ -133,6 +175,8 @@ class Name:
         A narrower dtype that represents its values exactly.
     outside : MaskedOut or None
         What is known of it where masks are false. None where nothing is.
+    run : Run or None
+        What it is spread from. None where neighbours may differ.
     """
 
     text: str
@@ -141,3 +185,14 @@ class Name:
     literal: bool = False
     held: DataType | None = None
     outside: MaskedOut | None = None
+    run: Run | None = None
+
+
+def common_run(names: Sequence[Name]) -> Run | None:
+    """How neighbours have all of these in common; None where they may differ in one."""
+    found = next((name.run for name in names if name.run is not None), None)
+    if found is None:
+        return None
+    along = [name.run for name in names if found.repeat.tile.name in name.dims]
+    same = all(run is not None and run.repeat == found.repeat for run in along)
+    return found if same else None

@@ -19,7 +19,7 @@ from ...symbolic.index_expr import Affine, linear, strip_bounds
 from ...symbolic.sizes import is_integer
 from ..access.read_footprint import Read, is_reducer, merge_guards, reads, sources_of
 from .expressions import cast_text, filled, last_value, number, triton_name, typed, zero
-from .lines import Name
+from .lines import Name, common_run
 from .memory.masked_loads import after_op
 from .memory.repeated_loads import RepeatWriter
 from .random_words import WORDS, Run, run_along, scaled
@@ -167,7 +167,9 @@ class ValueWriter:
             for arg, dtype in zip(given, typing.operands, strict=True)
         ]
         out = node.out.dtype
-        text = filled(node, form, names, typing.operands, typing.computed)
+        run = common_run(names)
+        each = names if run is None else [name.run.each if name.run else name for name in names]
+        text = filled(node, form, each, typing.operands, typing.computed)
         if typing.computed is not out:
             text = cast_text(text, typing.computed, out)
         # Two reads may be the same text: both halves of sin(cat([x, x])).
@@ -175,7 +177,10 @@ class ValueWriter:
         if known is not None:
             return known
         dims = frozenset[str]().union(*(n.dims for n in names))
-        name = self.writer.define(node.out, text, dims, out, node.loc)
+        mark = "" if run is None else "_lane"
+        name = self.writer.define(node.out, text, dims, out, node.loc, mark)
+        if run is not None:
+            name = self.writer.spread(node.out, replace(run, each=name))
         operands = zip(as_call(node).op.params, node.args, strict=False)
         params = [p.name for p, arg in operands if isinstance(arg, Value | Const)]
         template = form.expression(typing.operands[0], last_value(node))

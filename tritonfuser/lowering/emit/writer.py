@@ -9,7 +9,7 @@ from ...dtypes import DataType
 from ...errors import SourceLoc
 from ...ir import Value
 from .expressions import cast_text, is_widening
-from .lines import Block, Line, Name
+from .lines import Block, Line, Name, Run
 from .memory.masked_loads import MaskedLoads, after_cast
 
 
@@ -97,6 +97,12 @@ class Writer:
         scope.lines.append(Line(f"{name.text} = {text}", loc, loads=loads, block=block))
         return name
 
+    def spread(self, value: Value, run: Run, mark: str = "") -> Name:
+        """Write what neighbours have in common for each of them."""
+        text = f"spread({run.each.text}, {run.repeat.count})"
+        name = self.define(value, text, run.each.dims, run.each.dtype, mark=mark)
+        return replace(name, run=run)
+
     def cast(self, name: Name, dtype: DataType, value: Value, loc: SourceLoc | None = None) -> Name:
         """A number converted to another dtype, once for all uses."""
         if name.dtype is dtype:
@@ -104,9 +110,14 @@ class Writer:
         key = ("cast", name.text, dtype)
         found = self.find(key)
         if found is None:
-            text = cast_text(name.text, name.dtype, dtype)
             mark = "" if loc is not None else f"_{dtype.info.triton}"
-            found = self.define(value, text, name.dims, dtype, loc, mark)
+            if name.run is None:
+                text = cast_text(name.text, name.dtype, dtype)
+                found = self.define(value, text, name.dims, dtype, loc, mark)
+            else:
+                text = cast_text(name.run.each.text, name.dtype, dtype)
+                each = self.define(value, text, name.dims, dtype, loc, f"{mark}_lane")
+                found = self.spread(value, replace(name.run, each=each), mark)
             widened = is_widening(name.dtype, dtype)
             held = (name.held or name.dtype) if widened else None
             found = replace(found, held=held, outside=after_cast(name, dtype))

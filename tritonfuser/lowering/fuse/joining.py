@@ -98,15 +98,17 @@ class Joining:
         """
         idle = hint(group.loops.row_extent) - hint(anchor.loops.row_extent)
         hidden = self.device.launch_s * self.device.instructions_per_s
-        if idle > 0 and idle * self._fresh_instructions(anchor, group) >= hidden:
+        if idle > 0 and idle * self._instructions(anchor) >= hidden:
             return 0
         return RIDER_BYTES if anchor.part is None else None
 
-    def _fresh_instructions(self, anchor: Anchor, group: FusionGroup) -> int:
-        """Instructions for an element of an anchor that a group's kernel has not, about."""
+    def _instructions(self, anchor: Anchor) -> int:
+        """Instructions for an element of an anchor, about.
+
+        Also where the kernel has the same ops: it has them at positions of its own.
+        """
         if anchor.part is None:
-            fresh = [n for n in anchor.footprint.nodes - group.nodes if is_fused(n)]
-            return sum(rough_instructions(node) for node in fresh)
+            return sum(rough_instructions(n) for n in anchor.footprint.nodes if is_fused(n))
         return self.maker.elements.instructions(self.maker.elements.needed(anchor.root_reads))
 
     def _why_not_worth(

@@ -139,15 +139,13 @@ class GroupGraph:
     def candidates(self, anchor: Anchor, among: int) -> Iterator[FusionGroup]:
         """Kernels of a mask, in the order in which an anchor tries to join them.
 
-        Those that it reads results of come first, and of these and of the others the latest. What
-        is stored prefers the kernels that load most of what it loads, which is then loaded once.
+        Those that it reads results of come first. Of these and of the others it prefers the kernels
+        that load most of what it loads, which is then loaded once, and of those the latest.
         """
         touched = bits({self.owner[v] for v in anchor.footprint.at_own_index}) & among
         for mask in (touched, among & ~touched):
             groups = [self.listed[number] for number in largest_first(mask)]
-            if anchor.member is None:
-                groups.sort(key=lambda group: -_shared_loads(anchor, group))
-            yield from groups
+            yield from sorted(groups, key=lambda group: -_shared_loads(anchor, group))
 
 
 def _shared_loads(anchor: Anchor, group: FusionGroup) -> int:

@@ -163,9 +163,13 @@ class IndexWriter:
         is_open = is_size(quotient.div)
         return self._divisions.define(quotient, text, wanted, dims) if is_open else text
 
+    def loaded(self, base: Loaded) -> Name:
+        """A value read at run time, which is bound, as an index that is safe to use."""
+        return self._loaded.index(base)
+
     def _base(self, base: Base) -> str:
         if isinstance(base, Loaded):
-            found = self._loaded.index(base)
+            found = self.loaded(base)
             short = self.wide and found.dtype.info.bits < 64
             return f"{found.text}.to(tl.int64)" if short else found.text
         expr = base.expr if isinstance(base, Bounded) else digit(base)

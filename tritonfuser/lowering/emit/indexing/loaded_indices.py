@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ....dtypes import DataType
 from ....errors import SourceLoc
 from ....shapes import INT32_LIMIT
 from ....symbolic.loaded_index import Indexed, Loaded, Outside
 from ....symbolic.queries import is_known_less
 from ....symbolic.sizes import hint
-from ...access.read_footprint import Read
-from ..lines import Line, Name, place_text
+from ...access.read_footprint import Guards, Read
+from ..lines import Line, Name, Run, place_text
 from ..writer import Writer
 from .masks import MaskWriter
 
@@ -56,10 +58,30 @@ class LoadedIndexWriter:
             call = _safe_index(value.text, dim, mask)
             mask_scope.lines.append(Line(call, loaded.loc, op=dim.op))
             mask = "False"
-        call = _safe_index(value.text, dim, mask)
-        scope.lines.append(Line(f"{name} = {call}", loaded.loc, op=dim.op))
-        scope.names[loaded] = Name(name, _safe_index_dtype(value.dtype, dim), value.dims)
-        return scope.names[loaded]
+        found = Name(name, _safe_index_dtype(value.dtype, dim), value.dims)
+        shared = None if value.run is None else self._run_mask(value.run, dims, guards, mask)
+        if value.run is not None and shared is not None:
+            each = replace(found, text=f"{name}_lane")
+            call = _safe_index(value.run.each.text, dim, shared)
+            scope.lines.append(Line(f"{each.text} = {call}", loaded.loc, op=dim.op))
+            scope.lines.append(Line(f"{name} = spread({each.text}, {value.run.repeat.count})"))
+            found = replace(found, run=replace(value.run, each=each))
+        else:
+            call = _safe_index(value.text, dim, mask)
+            scope.lines.append(Line(f"{name} = {call}", loaded.loc, op=dim.op))
+        scope.names[loaded] = found
+        return found
+
+    def _run_mask(self, run: Run, dims: frozenset[str], guards: Guards, mask: str) -> str | None:
+        """The mask of what neighbours have in common; None where they differ in theirs."""
+        name = run.repeat.tile.name
+        if mask == "False":
+            return mask
+        if name in self.masks.guard_dims(guards):
+            return None
+        if name not in dims:
+            return mask
+        return run.repeat.mask(run.number, self.masks.name(dims - {name}, guards)) or "True"
 
 
 def _safe_index(index: str, dim: Indexed, mask: str) -> str:

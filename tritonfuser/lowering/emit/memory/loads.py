@@ -13,10 +13,10 @@ from ...kernel_source import passed_dtype
 from ..expressions import load_text, triton_name
 from ..indexing.addresses import address
 from ..indexing.index_writer import IndexWriter
-from ..lines import Name
+from ..lines import Name, Run
 from .blocks import block_of
 from .pairs import Access, PairWriter
-from .repeated_loads import RepeatWriter, repeat_of
+from .repeated_loads import RepeatWriter
 from .transposed_blocks import is_transposed, transposed
 
 
@@ -77,13 +77,13 @@ class LoadWriter:
         self.loaded.append(read)
         fresh = value in self.fresh
         known = "" if fresh else value.name  # such a load gets no other policy for caches
-        repeat = repeat_of(offset, read.guards, self.axes.tiles_of(offset), self.axes.rank)
+        repeat = self.repeats.repeat(offset, read.guards)
         if repeat is None:
             return self._each(read, offset, dims, known)
         pointer = address(self.index, value, self.repeats.offset(offset, repeat))
         text = load_text(pointer, self.repeats.mask(dims, read.guards, repeat), fresh)
-        run = self.writer.define(value, text, dims, value.dtype, None, "_lane", known)
-        return self.writer.define(value, f"spread({run.text}, {repeat.count})", dims, value.dtype)
+        each = self.writer.define(value, text, dims, value.dtype, None, "_lane", known)
+        return self.writer.spread(value, Run(each, repeat, self.repeats.axis(repeat).name))
 
     def _each(self, read: Read, offset: Affine, dims: frozenset[str], known: str) -> Name:
         """A load of an element for each position of a tile."""

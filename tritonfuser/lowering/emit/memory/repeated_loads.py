@@ -7,30 +7,22 @@ Loaded for each of them, it would take a load and the arithmetic of its index fo
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from ....dtypes import DataType
 from ....shapes import Guard
 from ....symbolic.index_expr import Affine, Axis, Digit, digit
+from ....symbolic.loaded_index import Loaded
 from ....symbolic.queries import is_known_equal
 from ....symbolic.sizes import is_size
 from ...tile.tile import Tile
 from ..indexing.index_writer import IndexWriter
-from ..lines import Line, Name
+from ..lines import Line, Name, Repeat, common_run
 
 FEWEST = 4
 """Neighbours with the same offset from which on one load for all is worth its lines."""
 
 PartOf = Callable[[Tile, int], str]
 """Of a tile and a number: the tile's positions divided by the number, each once, as text."""
-
-
-@dataclass(frozen=True)
-class Repeat:
-    """Every ``count`` neighbours along a tile are at the same offset, from the tile's start on."""
-
-    tile: Tile
-    count: int
 
 
 def repeat_of(
@@ -103,25 +95,48 @@ class RepeatWriter:
                 scope.axes |= {found.text}
         return Axis(found.text, -(-tile.axis.extent // count))
 
+    def repeat(self, offset: Affine, guards: tuple[Guard, ...]) -> Repeat | None:
+        """How a load repeats; None where too few neighbours are at one offset."""
+        loaded = offset.loaded()
+        if not loaded:
+            tiles = self.index.axes.tiles_of(offset)
+            return repeat_of(offset, guards, tiles, self.index.axes.rank)
+        run = common_run([self.index.loaded(base) for base in loaded])
+        if run is None or self.index.wide or any(base.dim is None for base in loaded):
+            return None
+        axis = run.repeat.tile.axis
+        own = [digit for digit, _ in offset.terms if digit.base == axis]
+        rest = Affine(tuple(t for t in offset.terms if t[0].base not in (axis, *loaded)))
+        varies = axis in rest.axes() or rest.loaded() or any(is_size(d.div) for d in own)
+        if varies or any(axis in g.expr.axes() or g.expr.loaded() for g in guards):
+            return None
+        return None if any(d.div % run.repeat.count for d in own) else run.repeat
+
     def offset(self, offset: Affine, repeat: Repeat) -> Affine:
         """An offset as a function of the run's number."""
         axis = self.axis(repeat)
 
         def by_run(item: Digit) -> Digit:
+            if isinstance(item.base, Loaded):
+                return Digit(self._index(item.base), item.div, item.mod)
             if item.base != repeat.tile.axis:
                 return item
             return Digit(axis, item.div // repeat.count, item.mod)
 
         return Affine(tuple((by_run(d), step) for d, step in offset.terms), offset.const)
 
+    def _index(self, loaded: Loaded) -> Axis:
+        """An index that is read at run time, by the variable that has it for each run."""
+        run = self.index.loaded(loaded).run
+        assert run is not None and loaded.dim is not None
+        return Axis(run.each.text, loaded.dim.extent)
+
     def mask(self, dims: frozenset[str], guards: tuple[Guard, ...], repeat: Repeat) -> str:
         """The mask of a load, of runs whose first element is inside."""
-        tile = repeat.tile
-        if not tile.masked or tile.name not in dims:
+        if repeat.tile.name not in dims:
             return self.index.masks.name(dims, guards)
-        inside = f"({self.axis(repeat).name} * {repeat.count} < {tile.mask_end})"
-        rest = self.index.masks.name(dims - {tile.name}, guards)
-        return f"{rest} & {inside}" if rest else inside[1:-1]
+        rest = self.index.masks.name(dims - {repeat.tile.name}, guards)
+        return repeat.mask(self.axis(repeat).name, rest)
 
     def position(self, position: Affine) -> str:
         """A position as a number; divisions are of one element of a run, not of each."""
