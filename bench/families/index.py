@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from . import (
+    audio,
     convolutions,
     decoders,
     encoders,
@@ -25,6 +26,7 @@ _MODULES = (
     vision,
     convolutions,
     recurrent,
+    audio,
     graphs,
     messages,
     losses,

@@ -140,6 +140,29 @@ def test_what_neighbours_share_is_computed_and_looked_up_once(edges: int) -> Non
     assert compiled.count("ld.global") < 1.5 * elements
 
 
+def turned_rows(rows: int, width: int) -> FusionDefinition:
+    """A sum in a loop, of rows scaled by numbers at quotients and remainders of an index."""
+    with FusionDefinition() as fd:
+        table = fd.define_tensor([10, 12], contiguity=True, dtype=DataType.Float)
+        index = fd.define_tensor([rows], contiguity=True, dtype=DataType.Int)
+        x = fd.define_tensor([rows, width], contiguity=True, dtype=DataType.Float)
+        turned = fd.ops.reshape(fd.ops.permute(table, [1, 0]), [120])
+        scale = fd.ops.broadcast_in_dim(fd.ops.index_select(turned, index, 0), [rows, width], [0])
+        fd.add_output(fd.ops.sum(fd.ops.mul(x, scale), [0, 1]))
+    return fd
+
+
+def test_quotients_of_an_index_that_runs_share_are_written_in_its_loop() -> None:
+    sizes = [(10, 12), (1 << 18,), (1 << 18, 64)]
+    dtypes = [torch.float32, torch.int64, torch.float32]
+    given = [torch.empty(n, dtype=d, device="meta") for n, d in zip(sizes, dtypes, strict=True)]
+    fd = turned_rows(1 << 18, 64)
+    (text, _) = (kernel.text for kernel in fd.kernels(given, arch="sm_90"))
+    assert "for r_start" in text and "i0_lane // 10" in text
+    assert text.index("i0_lane = ") < text.index("i0_lane // 10")
+    assert len(fd.compile_for("sm_90", given)) == 2
+
+
 def test_an_index_that_runs_share_is_checked() -> None:
     with FusionDefinition() as fd:
         x = fd.define_tensor([4, 8], contiguity=True, dtype=DataType.Float)

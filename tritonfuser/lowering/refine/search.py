@@ -23,6 +23,7 @@ from ..passes.materialization import materialize_shared
 from ..segments.segmented_fusion import SegmentedFusion
 from .after_reductions import computed_of_reductions
 from .changes import try_changes, try_splits
+from .computed_again import computed_again
 from .kernel_times import TimedKernels, timed_kernels
 from .row_rereads import few_read_rows_twice, rereads_rows_in_next_kernel
 from .times import BETTER, Times, worth_trying
@@ -38,6 +39,10 @@ less than those of kernels that have nothing in common (``ERROR`` in ``lowering/
 ALIKE = 0.03
 """Share of the time by which ways to cut may be slower than the fastest, and be taken for that they
 have fewer values in memory."""
+
+LOADED = 0.95
+"""Share of the time that kernels may take at most which load what others have stored. They take no
+more bytes, but wait for these kernels."""
 
 WORTH_S = 3e-5
 """Seconds beyond the time of their bytes from which on kernels are changed: other ways to cut are
@@ -82,7 +87,7 @@ def refined(
         if apart.is_faster(best, APART):
             best, choice = apart, other
     base = materialize_shared(fusion)[0]
-    best = _with_results_computed(base, times, choice)
+    best = _with_more_in_memory(base, times, choice)
     if _is_slow(best):
         _try_best_first(times, lambda found: try_changes(base, times, found))
         best = _taken(times, best)
@@ -99,18 +104,21 @@ def _apart(first: SegmentedFusion, choice: Choice) -> Iterator[Choice]:
         yield replace(choice, rereads_rows=False)
 
 
-def _with_results_computed(base: Fusion, times: Times, choice: Choice) -> TimedKernels:
-    """The kernels where those with reductions compute more of their results, if that is faster.
+def _with_more_in_memory(base: Fusion, times: Times, choice: Choice) -> TimedKernels:
+    """The kernels where what others need of them is in memory, if that is faster.
 
-    They read and write the same bytes, and there are as many of them.
+    Kernels with reductions compute more of their results: they read and write the same bytes, and
+    there are as many of them. Later kernels load what is stored anyway.
     """
-    now, possible = times.known[choice], can_be_kept(base)
-    names = computed_of_reductions(now.segmented)
-    more = tuple(name for name in names if name in possible and name not in (choice.kept or ()))
-    if not more:
-        return now
-    other = times(replace(choice, kept=(*(choice.kept or ()), *more)))
-    return other if other.is_faster(now, 1) else now
+    possible = can_be_kept(base)
+    for find, share in ((computed_of_reductions, 1.0), (computed_again, LOADED)):
+        now, kept = times.known[choice], choice.kept or ()
+        names = (name for name in find(now.segmented) if name in possible)
+        more = tuple(name for name in names if name not in kept)
+        other = replace(choice, kept=(*kept, *more))
+        if more and times(other).is_faster(now, share):
+            choice = other
+    return times.known[choice]
 
 
 def _is_slow(now: TimedKernels) -> bool:

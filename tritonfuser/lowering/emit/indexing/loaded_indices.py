@@ -66,6 +66,8 @@ class LoadedIndexWriter:
             scope.lines.append(Line(f"{each.text} = {call}", loaded.loc, op=dim.op))
             scope.lines.append(Line(f"{name} = spread({each.text}, {value.run.repeat.count})"))
             found = replace(found, run=replace(value.run, each=each))
+            if not scope.axes.isdisjoint(value.dims):
+                scope.axes |= {each.text}  # its quotients are written there too
         else:
             call = _safe_index(value.text, dim, mask)
             scope.lines.append(Line(f"{name} = {call}", loaded.loc, op=dim.op))
