@@ -12,7 +12,7 @@ from ....symbolic.queries import is_known_less
 from ....symbolic.sizes import hint
 from ...access.read_footprint import Guards, Read
 from ..lines import Line, Name, Run, place_text
-from ..writer import Writer
+from ..writer import Scope, Writer
 from .masks import MaskWriter
 
 _FUNCTIONS = {
@@ -61,13 +61,7 @@ class LoadedIndexWriter:
         found = Name(name, _safe_index_dtype(value.dtype, dim), value.dims)
         shared = None if value.run is None else self._run_mask(value.run, dims, guards, mask)
         if value.run is not None and shared is not None:
-            each = replace(found, text=f"{name}_lane")
-            call = _safe_index(value.run.each.text, dim, shared)
-            scope.lines.append(Line(f"{each.text} = {call}", loaded.loc, op=dim.op))
-            scope.lines.append(Line(f"{name} = spread({each.text}, {value.run.repeat.count})"))
-            found = replace(found, run=replace(value.run, each=each))
-            if not scope.axes.isdisjoint(value.dims):
-                scope.axes |= {each.text}  # its quotients are written there too
+            found = _of_run(scope, found, value.run, shared, loaded)
         else:
             call = _safe_index(value.text, dim, mask)
             scope.lines.append(Line(f"{name} = {call}", loaded.loc, op=dim.op))
@@ -84,6 +78,18 @@ class LoadedIndexWriter:
         if name not in dims:
             return mask
         return run.repeat.mask(run.number, self.masks.name(dims - {name}, guards)) or "True"
+
+
+def _of_run(scope: Scope, name: Name, run: Run, mask: str, loaded: Loaded) -> Name:
+    """Write an index that neighbours have in common once for each run of them, and spread it."""
+    assert loaded.dim is not None
+    each = replace(name, text=f"{name.text}_lane")
+    call = _safe_index(run.each.text, loaded.dim, mask)
+    scope.lines.append(Line(f"{each.text} = {call}", loaded.loc, op=loaded.dim.op))
+    scope.lines.append(Line(f"{name.text} = spread({each.text}, {run.repeat.count})"))
+    if not scope.axes.isdisjoint(name.dims):
+        scope.axes |= {each.text}  # its quotients are written there too
+    return replace(name, run=replace(run, each=each))
 
 
 def _safe_index(index: str, dim: Indexed, mask: str) -> str:
