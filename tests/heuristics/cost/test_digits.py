@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
 from typing import Any
@@ -11,7 +12,13 @@ import torch
 
 from tests.lowering.harness import record
 from tritonfuser.heuristics.cost.counting import Counting
-from tritonfuser.heuristics.cost.digits import QUOTIENT, REMAINDER, SHIFT, index_instructions
+from tritonfuser.heuristics.cost.digits import (
+    QUOTIENT,
+    REMAINDER,
+    SHIFT,
+    digits_of,
+    index_instructions,
+)
 from tritonfuser.heuristics.params import ReductionParams
 from tritonfuser.heuristics.problem import ElementWork
 from tritonfuser.heuristics.streams import Stream, StrideTerm
@@ -33,6 +40,11 @@ WHOLE, WEIGHT, ROWS = lying(210, 35, 1), lying(0, 0, 1), lying(6, 1, 0)
 PADDED, TURNED = lying(240, 40, 1), lying(210, 1, 6)
 
 
+def instructions(axes: Sequence[int], places: Sequence[int], streams: list[Stream]) -> float:
+    digits = {digit for stream in streams for digit in digits_of(axes, places, stream)}
+    return index_instructions(axes, places, digits)
+
+
 @pytest.mark.parametrize(
     ("streams", "wanted"),
     [
@@ -46,19 +58,19 @@ PADDED, TURNED = lying(240, 40, 1), lying(210, 1, 6)
     ],
 )
 def test_digits_are_counted_once(streams: list[Stream], wanted: float) -> None:
-    assert index_instructions(AXES, (0, 1, 2), streams) == wanted
+    assert instructions(AXES, (0, 1, 2), streams) == wanted
 
 
 def test_powers_of_two_are_shifts() -> None:
     terms = (StrideTerm(1, 1, 32, 1),)
-    assert index_instructions((4, 32), (0, 1), [replace(WHOLE, stride_terms=terms)]) == (
+    assert instructions((4, 32), (0, 1), [replace(WHOLE, stride_terms=terms)]) == (
         SHIFT + REMAINDER
     )
 
 
 def test_an_axis_that_is_a_side_of_its_own_has_no_digits() -> None:
-    assert index_instructions(AXES, (2,), [PADDED, WEIGHT]) == 0
-    assert index_instructions(AXES, (), [PADDED]) == 0
+    assert instructions(AXES, (2,), [PADDED, WEIGHT]) == 0
+    assert instructions(AXES, (), [PADDED]) == 0
 
 
 def problem_of(body: Any, *shapes: tuple[int, ...]) -> Any:

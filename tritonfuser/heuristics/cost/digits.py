@@ -11,7 +11,7 @@ took 1.06 and 1.07 times as long.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from math import prod
 
 from ..streams import Stream
@@ -27,10 +27,14 @@ REMAINDER = 1.0
 """Instructions of a remainder beside the quotient."""
 
 
+Digit = tuple[int, int]
+"""(positions that have the same digit, digits there are)."""
+
+
 def index_instructions(
-    axes: Sequence[int], places: Sequence[int], streams: Iterable[Stream]
+    axes: Sequence[int], places: Sequence[int], digits: Collection[Digit]
 ) -> float:
-    """Instructions of the digits of a position that some of the tensors need.
+    """Instructions of some digits of a position.
 
     Parameters
     ----------
@@ -38,21 +42,20 @@ def index_instructions(
         The extents of all axes.
     places : sequence of int
         The axes of the side, outermost first.
-    streams : iterable of Stream
-        The tensors.
+    digits : collection of Digit
+        Each of them once.
     """
+    if not digits:
+        return 0.0
     whole = prod(axes[place] for place in places)
-    needed = {digit for stream in streams for digit in _digits(axes, places, stream)}
-    bases = {div for div, _ in needed} | {div * extent for div, extent in needed}
+    bases = {div for div, _ in digits} | {div * extent for div, extent in digits}
     quotients = sum(SHIFT if n & (n - 1) == 0 else QUOTIENT for n in bases if 1 < n < whole)
-    return quotients + REMAINDER * sum(div * extent < whole for div, extent in needed)
+    return quotients + REMAINDER * sum(div * extent < whole for div, extent in digits)
 
 
-def _digits(
-    axes: Sequence[int], places: Sequence[int], stream: Stream
-) -> Iterator[tuple[int, int]]:
-    """(positions that have the same digit, digits there are) for each digit; none where a tensor
-    lies along all of the side, or along nothing of it."""
+def digits_of(axes: Sequence[int], places: Sequence[int], stream: Stream) -> list[Digit]:
+    """The digits of a position along a side that a tensor needs; none where it lies along all of
+    the side, or along nothing of it."""
     inside, each = dict[int, int](), 1
     for place in reversed(places):
         inside[place], each = each, each * max(axes[place], 1)
@@ -67,5 +70,6 @@ def _digits(
             merged[-1] = merged[-1][0], merged[-1][1] * extent, merged[-1][2]
         else:
             merged.append((div, extent, step))
-    if len(merged) > 1 or (merged and merged[0][:2] != (1, each)):
-        yield from ((div, extent) for div, extent, _ in merged)
+    if not merged or (len(merged) == 1 and merged[0][:2] == (1, each)):
+        return []
+    return [(div, extent) for div, extent, _ in merged]

@@ -14,7 +14,7 @@ from ....lazy import cached_property
 from ...integers import floor_power_of_2
 from ...problem import Problem
 from ...streams import Stream
-from ..digits import index_instructions
+from ..digits import digits_of
 from ..footprint import TensorStrides, run_along, warp_bytes
 from ..gathered import Gathered
 from ..refetched import unused_share
@@ -45,8 +45,8 @@ class RowTensor:
         Its reads at indices of another tensor, if it is read so.
     of_all_rows : bool
         Whether all rows load the same of it, as of weights.
-    has_digits : bool
-        Whether its elements lie at quotients or remainders of the positions of a row.
+    digits : list of Digit
+        The quotients and remainders of the positions of a row that its elements lie at.
     """
 
     def __init__(self, problem: Problem, stream: Stream, times: int) -> None:
@@ -63,7 +63,7 @@ class RowTensor:
             self.linear_vector = max(size // stream.item_bytes, 1)
         self.gathered = Gathered(problem, stream, times) if stream.held_bytes else None
         self.of_all_rows = stream.along_r and not stream.along_x and not stream.is_store
-        self.has_digits = index_instructions(problem.axes, row, [stream]) > 0
+        self.digits = digits_of(problem.axes, row, stream)
 
     @cached_property
     def nearer(self) -> int:

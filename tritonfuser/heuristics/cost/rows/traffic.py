@@ -71,7 +71,8 @@ class RowStreams:
         self._lost = LostBytes(problem)
         self._rests = RowRests(problem)
         self._shared = list(self._shared_by_some())
-        self._index_of_each = index_instructions(problem.axes, problem.places[R], problem.streams)
+        digits = {digit for tensor in self.tensors for digit in tensor.digits}
+        self._index_of_each = index_instructions(problem.axes, problem.places[R], digits)
         self._rereads: dict[KernelTile, dict[Stream, float]] = {}
 
     def traffic(self, params: KernelParams, tile: KernelTile, align: int, threads: int) -> Traffic:
@@ -86,7 +87,7 @@ class RowStreams:
             tensor, count = touched.tensor, touched.elements
             loads = touched.taken * max(count / width / NVIDIA_WARP_SIZE, 1.0)
             accesses += loads
-            positions = max(positions, loads * tensor.has_digits)
+            positions = max(positions, loads if tensor.digits else 0.0)
             apart = widest[touched.side] if touched.has_layout else width
             met = loads * touched.valid * self._warps.lines(touched, apart)
             lines += met
