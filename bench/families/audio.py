@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from .family import Family, Step
+from .family import Family, Step, table_of
 from .layers import SelfAttention
-
-
-def _table(names: str, *extents: Any) -> dict[str, Any]:
-    return dict(zip(names.split(), extents, strict=True))
 
 
 class FeedForward(nn.Module):
@@ -99,24 +93,24 @@ FAMILIES = (
         "conformer",
         _conformer,
         {
-            "filling": _table(_CONFORMER, 16, 750, 512, 8, 31),
-            "small": _table(_CONFORMER, 2, 250, 256, 4, 31),
+            "filling": table_of(_CONFORMER, 16, 750, 512, 8, 31),
+            "small": table_of(_CONFORMER, 2, 250, 256, 4, 31),
         },
         {
-            "filling": _table(_CONFORMER, 2, 15, 32, 4, 3),
-            "small": _table(_CONFORMER, 2, 15, 16, 4, 3),
+            "filling": table_of(_CONFORMER, 2, 15, 32, 4, 3),
+            "small": table_of(_CONFORMER, 2, 15, 16, 4, 3),
         },
     ),
     Family(
         "wavenet",
         _wavenet,
         {
-            "filling": _table(_WAVENET, 8, 16000, 128, 80),
-            "small": _table(_WAVENET, 2, 4000, 64, 40),
+            "filling": table_of(_WAVENET, 8, 16000, 128, 80),
+            "small": table_of(_WAVENET, 2, 4000, 64, 40),
         },
         {
-            "filling": _table(_WAVENET, 2, 20, 8, 5),
-            "small": _table(_WAVENET, 2, 20, 4, 3),
+            "filling": table_of(_WAVENET, 2, 20, 8, 5),
+            "small": table_of(_WAVENET, 2, 20, 4, 3),
         },
     ),
 )

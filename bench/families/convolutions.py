@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from .family import Family, Step
+from .family import Family, Step, table_of
 from .layers import merge_heads, split_heads
 
 
@@ -24,10 +24,6 @@ def _image(batch: int, channels: int, side: int, last: int) -> Tensor:
 def _laid_out(model: nn.Module, last: int) -> nn.Module:
     made: Any = model.to(torch.bfloat16)
     return made.to(memory_format=torch.channels_last) if last else made
-
-
-def _table(names: str, *extents: Any) -> dict[str, Any]:
-    return dict(zip(names.split(), extents, strict=True))
 
 
 class Bottleneck(nn.Module):
@@ -83,12 +79,12 @@ RESNET = Family(
     "resnet",
     _resnet,
     {
-        "filling": _table(_RESNET, 64, 256, 56, 128, 1000, 1),
-        "small": _table(_RESNET, 16, 512, 28, 256, 1000, 0),
+        "filling": table_of(_RESNET, 64, 256, 56, 128, 1000, 1),
+        "small": table_of(_RESNET, 16, 512, 28, 256, 1000, 0),
     },
     {
-        "filling": _table(_RESNET, 3, 16, 8, 8, 10, 1),
-        "small": _table(_RESNET, 3, 16, 8, 8, 10, 0),
+        "filling": table_of(_RESNET, 3, 16, 8, 8, 10, 1),
+        "small": table_of(_RESNET, 3, 16, 8, 8, 10, 0),
     },
 )
 
@@ -137,10 +133,10 @@ CONVNEXT = Family(
     "convnext",
     _convnext,
     {
-        "filling": _table(_CONVNEXT, 64, 192, 28, 1),
-        "small": _table(_CONVNEXT, 8, 96, 28, 0),
+        "filling": table_of(_CONVNEXT, 64, 192, 28, 1),
+        "small": table_of(_CONVNEXT, 8, 96, 28, 0),
     },
-    {"filling": _table(_CONVNEXT, 3, 16, 8, 1), "small": _table(_CONVNEXT, 3, 16, 8, 0)},
+    {"filling": table_of(_CONVNEXT, 3, 16, 8, 1), "small": table_of(_CONVNEXT, 3, 16, 8, 0)},
 )
 
 
@@ -174,12 +170,12 @@ EFFICIENTNET = Family(
     "efficientnet",
     _efficientnet,
     {
-        "filling": _table(_EFFICIENTNET, 64, 80, 28, 6, 1),
-        "small": _table(_EFFICIENTNET, 16, 112, 14, 6, 0),
+        "filling": table_of(_EFFICIENTNET, 64, 80, 28, 6, 1),
+        "small": table_of(_EFFICIENTNET, 16, 112, 14, 6, 0),
     },
     {
-        "filling": _table(_EFFICIENTNET, 3, 16, 8, 6, 1),
-        "small": _table(_EFFICIENTNET, 3, 16, 8, 6, 0),
+        "filling": table_of(_EFFICIENTNET, 3, 16, 8, 6, 1),
+        "small": table_of(_EFFICIENTNET, 3, 16, 8, 6, 0),
     },
 )
 
@@ -261,10 +257,10 @@ UNET = Family(
     "unet",
     _unet,
     {
-        "filling": _table(_UNET, 8, 320, 64, 8, 768, 0),
-        "small": _table(_UNET, 2, 128, 32, 4, 512, 1),
+        "filling": table_of(_UNET, 8, 320, 64, 8, 768, 0),
+        "small": table_of(_UNET, 2, 128, 32, 4, 512, 1),
     },
-    {"filling": _table(_UNET, 2, 16, 8, 4, 24, 0), "small": _table(_UNET, 2, 16, 8, 4, 24, 1)},
+    {"filling": table_of(_UNET, 2, 16, 8, 4, 24, 0), "small": table_of(_UNET, 2, 16, 8, 4, 24, 1)},
 )
 
 FAMILIES = (RESNET, CONVNEXT, EFFICIENTNET, UNET)

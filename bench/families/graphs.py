@@ -8,11 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from .family import Family, Step
-
-
-def _table(names: str, *extents: int) -> dict[str, int]:
-    return dict(zip(names.split(), extents, strict=True))
+from .family import Family, Step, table_of
 
 
 def summed(x: Tensor, rows: Tensor, nodes: int) -> Tensor:
@@ -61,12 +57,12 @@ GRAPHSAGE = Family(
     "graphsage",
     _sage,
     {
-        "filling": _table(_SAGE, 16384, 262144, 128, 256, 47),
-        "small": _table(_SAGE, 2708, 10556, 64, 64, 7),
+        "filling": table_of(_SAGE, 16384, 262144, 128, 256, 47),
+        "small": table_of(_SAGE, 2708, 10556, 64, 64, 7),
     },
     {
-        "filling": _table(_SAGE, 30, 70, 12, 16, 5),
-        "small": _table(_SAGE, 30, 70, 16, 16, 5),
+        "filling": table_of(_SAGE, 30, 70, 12, 16, 5),
+        "small": table_of(_SAGE, 30, 70, 16, 16, 5),
     },
 )
 
@@ -103,12 +99,12 @@ GRAPH_ATTENTION = Family(
     "graph_attention",
     _attention,
     {
-        "filling": _table(_ATTENTION, 16384, 131072, 256, 8, 32),
-        "small": _table(_ATTENTION, 3327, 9104, 64, 8, 8),
+        "filling": table_of(_ATTENTION, 16384, 131072, 256, 8, 32),
+        "small": table_of(_ATTENTION, 3327, 9104, 64, 8, 8),
     },
     {
-        "filling": _table(_ATTENTION, 30, 70, 12, 3, 8),
-        "small": _table(_ATTENTION, 30, 70, 12, 3, 8),
+        "filling": table_of(_ATTENTION, 30, 70, 12, 3, 8),
+        "small": table_of(_ATTENTION, 30, 70, 12, 3, 8),
     },
 )
 
@@ -173,10 +169,13 @@ DLRM = Family(
     "dlrm",
     _dlrm,
     {
-        "filling": _table(_DLRM, 8192, 13, 100000, 64, 8, 10),
-        "small": _table(_DLRM, 512, 13, 10000, 32, 8, 4),
+        "filling": table_of(_DLRM, 8192, 13, 100000, 64, 8, 10),
+        "small": table_of(_DLRM, 512, 13, 10000, 32, 8, 4),
     },
-    {"filling": _table(_DLRM, 10, 13, 50, 8, 8, 3), "small": _table(_DLRM, 10, 13, 50, 8, 8, 3)},
+    {
+        "filling": table_of(_DLRM, 10, 13, 50, 8, 8, 3),
+        "small": table_of(_DLRM, 10, 13, 50, 8, 8, 3),
+    },
 )
 
 
@@ -209,10 +208,10 @@ DEEPFM = Family(
     "deepfm",
     _deepfm,
     {
-        "filling": _table(_DEEPFM, 16384, 200000, 39, 16, 400),
-        "small": _table(_DEEPFM, 1024, 50000, 39, 8, 128),
+        "filling": table_of(_DEEPFM, 16384, 200000, 39, 16, 400),
+        "small": table_of(_DEEPFM, 1024, 50000, 39, 8, 128),
     },
-    {"filling": _table(_DEEPFM, 10, 50, 7, 8, 16), "small": _table(_DEEPFM, 10, 50, 7, 8, 16)},
+    {"filling": table_of(_DEEPFM, 10, 50, 7, 8, 16), "small": table_of(_DEEPFM, 10, 50, 7, 8, 16)},
 )
 
 FAMILIES = (GRAPHSAGE, GRAPH_ATTENTION, DLRM, DEEPFM)

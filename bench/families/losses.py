@@ -6,11 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from .family import Family, Step
-
-
-def _table(names: str, *extents: int) -> dict[str, int]:
-    return dict(zip(names.split(), extents, strict=True))
+from .family import Family, Step, table_of
 
 
 def cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
@@ -31,12 +27,12 @@ CROSS_ENTROPY = Family(
     "cross_entropy",
     _cross_entropy,
     {
-        "filling": _table("rows classes", 4096, 50257),
-        "small": _table("rows classes", 256, 8000),
+        "filling": table_of("rows classes", 4096, 50257),
+        "small": table_of("rows classes", 256, 8000),
     },
     {
-        "filling": _table("rows classes", 20, 90),
-        "small": _table("rows classes", 20, 90),
+        "filling": table_of("rows classes", 20, 90),
+        "small": table_of("rows classes", 20, 90),
     },
 )
 
@@ -63,8 +59,8 @@ _FOCAL = "images anchors classes"
 FOCAL = Family(
     "focal",
     _focal,
-    {"filling": _table(_FOCAL, 8, 49104, 80), "small": _table(_FOCAL, 4, 2000, 20)},
-    {"filling": _table(_FOCAL, 3, 50, 7), "small": _table(_FOCAL, 3, 50, 7)},
+    {"filling": table_of(_FOCAL, 8, 49104, 80), "small": table_of(_FOCAL, 4, 2000, 20)},
+    {"filling": table_of(_FOCAL, 3, 50, 7), "small": table_of(_FOCAL, 3, 50, 7)},
 )
 
 
@@ -89,12 +85,12 @@ CONTRASTIVE = Family(
     "contrastive",
     _contrastive,
     {
-        "filling": _table("items width", 4096, 256),
-        "small": _table("items width", 256, 128),
+        "filling": table_of("items width", 4096, 256),
+        "small": table_of("items width", 256, 128),
     },
     {
-        "filling": _table("items width", 12, 24),
-        "small": _table("items width", 12, 24),
+        "filling": table_of("items width", 12, 24),
+        "small": table_of("items width", 12, 24),
     },
 )
 

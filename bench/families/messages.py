@@ -100,35 +100,32 @@ class MeshBlock(nn.Module):
         return torch.cat([x, edges + new], dim=0)
 
 
-def _step(module: nn.Module, features: tuple[Tensor, Tensor], edges: int) -> Step:
+def _step(module: nn.Module, x: Tensor, beside: Tensor, edges: int) -> Step:
     """A step of a module that takes two tensors of features and the ends of the edges."""
-    nodes = features[0].shape[0]
+    nodes = x.shape[0]
     ends = tuple(torch.empty(edges, dtype=torch.int64) for _ in range(2))
-    return Step(module.to(BF16), (*features, *ends), limits=(2, 2, nodes, nodes))
+    inputs = (x.requires_grad_(), beside, *ends)
+    return Step(module.to(BF16), inputs, limits=(2, 2, nodes, nodes))
 
 
 def _gcn(nodes: int, edges: int, width: int) -> Step:
-    x = torch.empty(nodes, width, dtype=BF16, requires_grad=True)
     degree = torch.empty(nodes, dtype=torch.int64)
-    return _step(GcnLayer(width), (x, degree), edges)
+    return _step(GcnLayer(width), torch.empty(nodes, width, dtype=BF16), degree, edges)
 
 
 def _schnet(nodes: int, edges: int, width: int, bases: int) -> Step:
-    x = torch.empty(nodes, width, dtype=BF16, requires_grad=True)
-    distance = torch.empty(edges)
-    return _step(SchnetBlock(width, bases), (x, distance), edges)
+    distance, x = torch.empty(edges), torch.empty(nodes, width, dtype=BF16)
+    return _step(SchnetBlock(width, bases), x, distance, edges)
 
 
 def _egnn(nodes: int, edges: int, width: int) -> Step:
-    x = torch.empty(nodes, width, dtype=BF16, requires_grad=True)
     place = torch.empty(nodes, 3, requires_grad=True)
-    return _step(EgnnLayer(width), (x, place), edges)
+    return _step(EgnnLayer(width), torch.empty(nodes, width, dtype=BF16), place, edges)
 
 
 def _meshgraphnet(nodes: int, edges: int, width: int) -> Step:
-    x = torch.empty(nodes, width, dtype=BF16, requires_grad=True)
     features = torch.empty(edges, width, dtype=BF16, requires_grad=True)
-    return _step(MeshBlock(width), (x, features), edges)
+    return _step(MeshBlock(width), torch.empty(nodes, width, dtype=BF16), features, edges)
 
 
 _FILLING = {"nodes": 1 << 15, "edges": 1 << 18}

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from .family import Family, Step
+from .family import Family, Step, table_of
 from .layers import RMSNorm
 
 
@@ -73,23 +73,19 @@ def _mamba(
     return Step(block, (x if infer else x.requires_grad_(),), training=not infer)
 
 
-def _table(names: str, *extents: int) -> dict[str, int]:
-    return dict(zip(names.split(), extents, strict=True))
-
-
 _MAMBA = "batch tokens width heads state chunk infer"
 MAMBA = Family(
     "mamba",
     _mamba,
     {
-        "filling": _table(_MAMBA, 8, 1024, 1024, 32, 128, 256, 0),
-        "small": _table(_MAMBA, 2, 256, 512, 16, 64, 64, 0),
-        "decode": _table(_MAMBA, 4, 64, 1024, 32, 128, 64, 1),
+        "filling": table_of(_MAMBA, 8, 1024, 1024, 32, 128, 256, 0),
+        "small": table_of(_MAMBA, 2, 256, 512, 16, 64, 64, 0),
+        "decode": table_of(_MAMBA, 4, 64, 1024, 32, 128, 64, 1),
     },
     {
-        "filling": _table(_MAMBA, 2, 24, 32, 4, 12, 6, 0),
-        "small": _table(_MAMBA, 2, 24, 32, 4, 12, 6, 0),
-        "decode": _table(_MAMBA, 2, 6, 32, 4, 12, 6, 1),
+        "filling": table_of(_MAMBA, 2, 24, 32, 4, 12, 6, 0),
+        "small": table_of(_MAMBA, 2, 24, 32, 4, 12, 6, 0),
+        "decode": table_of(_MAMBA, 2, 6, 32, 4, 12, 6, 1),
     },
 )
 
@@ -166,14 +162,14 @@ RWKV = Family(
     "rwkv",
     _rwkv,
     {
-        "filling": _table(_RWKV, 16, 512, 2048, 32, 0),
-        "small": _table(_RWKV, 2, 128, 768, 12, 0),
-        "decode": _table(_RWKV, 2, 16, 2048, 32, 1),
+        "filling": table_of(_RWKV, 16, 512, 2048, 32, 0),
+        "small": table_of(_RWKV, 2, 128, 768, 12, 0),
+        "decode": table_of(_RWKV, 2, 16, 2048, 32, 1),
     },
     {
-        "filling": _table(_RWKV, 2, 24, 32, 4, 0),
-        "small": _table(_RWKV, 2, 24, 32, 4, 0),
-        "decode": _table(_RWKV, 2, 24, 32, 4, 1),
+        "filling": table_of(_RWKV, 2, 24, 32, 4, 0),
+        "small": table_of(_RWKV, 2, 24, 32, 4, 0),
+        "decode": table_of(_RWKV, 2, 24, 32, 4, 1),
     },
 )
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from .family import Family, Step
+from .family import Family, Step, table_of
 from .layers import MLP, SelfAttention, merge_heads, split_heads
 
 
@@ -58,21 +56,17 @@ def _vit(batch: int, image: int, patch: int, width: int, heads: int, classes: in
     return Step(model, (images, labels), limits=(2, classes))
 
 
-def _table(names: str, *extents: Any) -> dict[str, Any]:
-    return dict(zip(names.split(), extents, strict=True))
-
-
 _VIT = "batch image patch width heads classes"
 VIT = Family(
     "vit",
     _vit,
     {
-        "filling": _table(_VIT, 64, 224, 16, 1024, 16, 1000),
-        "small": _table(_VIT, 8, 224, 16, 384, 6, 1000),
+        "filling": table_of(_VIT, 64, 224, 16, 1024, 16, 1000),
+        "small": table_of(_VIT, 8, 224, 16, 384, 6, 1000),
     },
     {
-        "filling": _table(_VIT, 2, 32, 8, 64, 4, 10),
-        "small": _table(_VIT, 2, 32, 8, 64, 4, 10),
+        "filling": table_of(_VIT, 2, 32, 8, 64, 4, 10),
+        "small": table_of(_VIT, 2, 32, 8, 64, 4, 10),
     },
 )
 
@@ -152,12 +146,12 @@ CLIP = Family(
     "clip",
     _clip,
     {
-        "filling": _table(_CLIP, 64, 197, 77, 49408, 768, 12, 512, 8, 512),
-        "small": _table(_CLIP, 8, 50, 77, 49408, 384, 6, 256, 4, 256),
+        "filling": table_of(_CLIP, 64, 197, 77, 49408, 768, 12, 512, 8, 512),
+        "small": table_of(_CLIP, 8, 50, 77, 49408, 384, 6, 256, 4, 256),
     },
     {
-        "filling": _table(_CLIP, 4, 17, 11, 200, 64, 4, 48, 3, 32),
-        "small": _table(_CLIP, 4, 17, 11, 200, 64, 4, 48, 3, 32),
+        "filling": table_of(_CLIP, 4, 17, 11, 200, 64, 4, 48, 3, 32),
+        "small": table_of(_CLIP, 4, 17, 11, 200, 64, 4, 48, 3, 32),
     },
 )
 
@@ -228,10 +222,10 @@ SWIN = Family(
     "swin",
     _swin,
     {
-        "filling": _table(_SWIN, 16, 56, 7, 128, 4),
-        "small": _table(_SWIN, 2, 28, 7, 192, 6),
+        "filling": table_of(_SWIN, 16, 56, 7, 128, 4),
+        "small": table_of(_SWIN, 2, 28, 7, 192, 6),
     },
-    {"filling": _table(_SWIN, 2, 12, 6, 32, 4), "small": _table(_SWIN, 2, 12, 6, 32, 4)},
+    {"filling": table_of(_SWIN, 2, 12, 6, 32, 4), "small": table_of(_SWIN, 2, 12, 6, 32, 4)},
 )
 
 
@@ -295,10 +289,10 @@ DIT = Family(
     "dit",
     _dit,
     {
-        "filling": _table(_DIT, 16, 1024, 1152, 16, 16),
-        "small": _table(_DIT, 4, 64, 384, 6, 16),
+        "filling": table_of(_DIT, 16, 1024, 1152, 16, 16),
+        "small": table_of(_DIT, 4, 64, 384, 6, 16),
     },
-    {"filling": _table(_DIT, 3, 24, 64, 4, 16), "small": _table(_DIT, 3, 24, 64, 4, 16)},
+    {"filling": table_of(_DIT, 3, 24, 64, 4, 16), "small": table_of(_DIT, 3, 24, 64, 4, 16)},
 )
 
 FAMILIES = (VIT, CLIP, SWIN, DIT)

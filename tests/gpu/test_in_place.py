@@ -15,6 +15,7 @@ from tests.cache.in_place import (
     statistics_inputs,
 )
 from tests.e2e.checking import copied
+from tritonfuser import FusionDefinition
 
 pytestmark = pytest.mark.gpu
 
@@ -68,3 +69,18 @@ def test_in_a_captured_graph():
     for _ in range(3):
         graph.replay()
     torch.testing.assert_close(inputs, expected)
+
+
+@pytest.mark.parametrize("shape", [(), (64,)])
+def test_a_count_that_all_programs_load(shape):
+    """One of them stores the next count while others load it."""
+    count, x = torch.zeros(shape, dtype=torch.int64, device="cuda"), torch.randn(1 << 16, 64)
+    inputs = [count, x.cuda()]
+    with FusionDefinition() as fd:
+        given = [fd.from_pytorch(each) for each in inputs]
+        fd.add_output(fd.ops.add(given[0], 1), given[0])
+        fd.add_output(fd.ops.exp(given[1]))
+    for _ in range(100):
+        (made,) = fd.run(inputs)
+    assert count.tolist() == torch.full(shape, 100).tolist()
+    torch.testing.assert_close(made, inputs[1].exp())

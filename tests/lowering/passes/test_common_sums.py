@@ -257,3 +257,19 @@ def test_terms_that_are_not_finite() -> None:
     found = record(squares, (x, w)).run([x, w])
     for made, wanted in zip(found, ((x * x * w).sum(0), (x * x).sum(0)), strict=True):
         torch.testing.assert_close(made, wanted, rtol=1e-5, atol=1e-5, equal_nan=True)
+
+
+@pytest.mark.parametrize("weight", [math.inf, -math.inf, math.nan])
+def test_a_factor_that_is_not_finite_gives_nan(weight: float) -> None:
+    """As terms of both signs do, and zeros: it must not look like a number that is too large."""
+
+    def body(fd, x, w):
+        return fd.ops.sum(fd.ops.mul(x, row_of(fd, w)), [0]), fd.ops.sum(x, [0])
+
+    x, w = noise(70, 3), torch.tensor([1.0, weight, 0.0])
+    x[0] = 0.0
+    assert ops(body, x, w)["sum"] == 1
+    for made, wanted in zip(
+        record(body, (x, w)).run([x, w]), ((x * w).sum(0), x.sum(0)), strict=True
+    ):
+        torch.testing.assert_close(made, wanted, rtol=1e-5, atol=1e-5, equal_nan=True)

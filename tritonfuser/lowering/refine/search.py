@@ -86,9 +86,9 @@ def refined(
         apart = times(other)
         if apart.is_faster(best, APART):
             best, choice = apart, other
-    base = materialize_shared(fusion)[0]
-    best = _with_more_in_memory(base, times, choice)
+    best = _with_more_in_memory(fusion, times, choice)
     if _is_slow(best):
+        base = materialize_shared(fusion)[0]
         _try_best_first(times, lambda found: try_changes(base, times, found))
         best = _taken(times, best)
         _try_best_first(times, lambda found: try_splits(base, times, found))
@@ -104,19 +104,20 @@ def _apart(first: SegmentedFusion, choice: Choice) -> Iterator[Choice]:
         yield replace(choice, rereads_rows=False)
 
 
-def _with_more_in_memory(base: Fusion, times: Times, choice: Choice) -> TimedKernels:
+def _with_more_in_memory(fusion: Fusion, times: Times, choice: Choice) -> TimedKernels:
     """The kernels where what others need of them is in memory, if that is faster.
 
     Kernels with reductions compute more of their results: they read and write the same bytes, and
     there are as many of them. Later kernels load what is stored anyway.
     """
-    possible = can_be_kept(base)
     for find, share in ((computed_of_reductions, 1.0), (computed_again, LOADED)):
         now, kept = times.known[choice], choice.kept or ()
-        names = (name for name in find(now.segmented) if name in possible)
-        more = tuple(name for name in names if name not in kept)
-        other = replace(choice, kept=(*kept, *more))
-        if more and times(other).is_faster(now, share):
+        more = [name for name in find(now.segmented) if name not in kept]
+        if not more:
+            continue
+        possible = can_be_kept(materialize_shared(fusion)[0])
+        other = replace(choice, kept=(*kept, *(name for name in more if name in possible)))
+        if times(other).is_faster(now, share):
             choice = other
     return times.known[choice]
 

@@ -7,6 +7,7 @@ sums, and products of their results.
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
@@ -48,7 +49,8 @@ def join_common_sums(fusion: Fusion) -> Fusion:
 
     Sums of which no other one has the same terms stay, and numbers stay where they are: a factor
     before a sum may be there so that it does not overflow. A tensor is taken for a factor without
-    that in mind. By an infinite one sums are infinite or nan, whatever some terms are.
+    that in mind. By an infinite one sums are nan: so they are wherever terms are zero, or of both
+    signs.
     """
     products = _products(fusion)
     counts = Counter(found.sum_of_terms for found in products.values())
@@ -60,7 +62,9 @@ def join_common_sums(fusion: Fusion) -> Fusion:
         terms = reduce(lambda a, b: builder.call("mul", a, b), found.terms)
         made: Value = builder.call("sum", terms, dims=list(found.dims), dtype=node.out.dtype)
         for factor in found.factors:
-            made = builder.call("mul", made, _at_result(fusion, factor, found.dims, builder))
+            own = _at_result(fusion, factor, found.dims, builder)
+            scaled = builder.call("mul", made, own)
+            made = builder.call("where", builder.call("isfinite", own), scaled, math.nan)
         return builder.call("neg", made) if found.is_negative else made
 
     return rewritten(fusion, rewrite) if any(n > 1 for n in counts.values()) else fusion
