@@ -1,4 +1,4 @@
-"""Networks of sound: the Conformer of speech recognition, and WaveNet's gated convolutions."""
+"""Networks of sound: the Conformer of speech recognition, WaveNet, and HiFi-GAN's vocoder."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from torch import Tensor, nn
 
 from .family import Family, Step, table_of
 from .layers import SelfAttention
+
+BF16 = torch.bfloat16
 
 
 class FeedForward(nn.Module):
@@ -73,21 +75,74 @@ class WaveNetBlock(nn.Module):
         return F.relu(skips * 0.5**0.5)
 
 
+class NormedConvolution(nn.Module):
+    """A convolution along time whose weights are directions and lengths."""
+
+    def __init__(self, channels: int, out: int, kernel: int, dilation: int = 1) -> None:
+        super().__init__()
+        self.direction = nn.Parameter(torch.empty(out, channels, kernel))
+        self.length, self.bias = (
+            nn.Parameter(torch.empty(out, 1, 1)),
+            nn.Parameter(torch.empty(out)),
+        )
+        self.dilation, self.padding = dilation, dilation * (kernel // 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        norm = self.direction.float().square().sum((1, 2), keepdim=True).sqrt()
+        weight = (self.direction * (self.length / norm)).to(x.dtype)
+        return F.conv1d(x, weight, self.bias, padding=self.padding, dilation=self.dilation)
+
+
+class ResidualBlock(nn.Module):
+    """Pairs of convolutions of a kernel, the first of each dilated, with leaky ReLUs before."""
+
+    def __init__(self, channels: int, kernel: int) -> None:
+        super().__init__()
+        self.first, self.second = (
+            nn.ModuleList(NormedConvolution(channels, channels, kernel, n) for n in dilations)
+            for dilations in ((1, 3, 5), (1, 1, 1))
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        for first, second in zip(self.first, self.second, strict=True):
+            x = x + second(F.leaky_relu(first(F.leaky_relu(x, 0.1)), 0.1))
+        return x
+
+
+class HifiGan(nn.Module):
+    """Residual blocks of three receptive fields, their mean, and the waveform."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.blocks = nn.ModuleList(ResidualBlock(channels, kernel) for kernel in (3, 7, 11))
+        self.last = NormedConvolution(channels, 1, 7)
+
+    def forward(self, x: Tensor) -> Tensor:
+        first, second, third = (block(x) for block in self.blocks)
+        return torch.tanh(self.last(F.leaky_relu((first + second + third) / 3.0)))
+
+
 def _conformer(batch: int, frames: int, width: int, heads: int, taps: int) -> Step:
-    block = ConformerBlock(width, heads, taps).to(torch.bfloat16)
-    x = torch.empty(batch, frames, width, dtype=torch.bfloat16)
+    block = ConformerBlock(width, heads, taps).to(BF16)
+    x = torch.empty(batch, frames, width, dtype=BF16)
     return Step(block, (x.requires_grad_(),))
 
 
 def _wavenet(batch: int, samples: int, channels: int, features: int) -> Step:
-    block = WaveNetBlock(channels, features).to(torch.bfloat16)
-    x = torch.empty(batch, channels, samples, dtype=torch.bfloat16)
-    given = torch.empty(batch, features, samples, dtype=torch.bfloat16)
+    block = WaveNetBlock(channels, features).to(BF16)
+    x = torch.empty(batch, channels, samples, dtype=BF16)
+    given = torch.empty(batch, features, samples, dtype=BF16)
     return Step(block, (x.requires_grad_(), given))
+
+
+def _hifigan(batch: int, channels: int, samples: int) -> Step:
+    x = torch.empty(batch, channels, samples, dtype=BF16)
+    return Step(HifiGan(channels).to(BF16), (x.requires_grad_(),))
 
 
 _CONFORMER = "batch frames width heads taps"
 _WAVENET = "batch samples channels features"
+_HIFIGAN = "batch channels samples"
 FAMILIES = (
     Family(
         "conformer",
@@ -112,5 +167,11 @@ FAMILIES = (
             "filling": table_of(_WAVENET, 2, 20, 8, 5),
             "small": table_of(_WAVENET, 2, 20, 4, 3),
         },
+    ),
+    Family(
+        "hifigan",
+        _hifigan,
+        {"filling": table_of(_HIFIGAN, 16, 64, 8192), "small": table_of(_HIFIGAN, 4, 128, 1024)},
+        {"filling": table_of(_HIFIGAN, 2, 6, 40), "small": table_of(_HIFIGAN, 2, 5, 32)},
     ),
 )

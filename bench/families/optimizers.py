@@ -69,6 +69,60 @@ def lamb(count: int, steps: Tensor, *tensors: Tensor) -> Any:
     return steps + 1, found
 
 
+def lion(count: int, *tensors: Tensor) -> Any:
+    """The sign of a gradient mixed into its average; weights decay apart from it."""
+    groups = [tensors[place * count : (place + 1) * count] for place in range(3)]
+    found = []
+    for weight, grad, mean in zip(*groups, strict=True):
+        wide = grad.float()
+        move = torch.sign(mean * 0.9 + wide * 0.1)
+        weight = weight * (1 - 1e-4 * 0.1) - 1e-4 * move
+        found += [mean * 0.99 + wide * 0.01, weight, weight.to(grad.dtype)]
+    return found
+
+
+def sophia(count: int, *tensors: Tensor) -> Any:
+    """Averages over a curvature, clamped; gradients of sampled labels estimate the curvature."""
+    groups = [tensors[place * count : (place + 1) * count] for place in range(5)]
+    found = []
+    for weight, grad, sampled, mean, curvature in zip(*groups, strict=True):
+        mean = mean * 0.96 + grad.float() * 0.04
+        curvature = curvature * 0.99 + 480.0 * sampled.float().square() * 0.01
+        move = torch.clamp(mean / torch.clamp(0.04 * curvature, min=1e-12), -1.0, 1.0)
+        weight = weight * (1 - 1e-4 * 0.1) - 1e-4 * move
+        found += [mean, curvature, weight, weight.to(grad.dtype)]
+    return found
+
+
+def _mean_square(x: Tensor) -> Tensor:
+    return (x * x).mean()
+
+
+def _factored(rows: Tensor, columns: Tensor) -> Tensor:
+    """The inverse root of a matrix of squares of which the means of rows and columns are known."""
+    return torch.rsqrt(rows / rows.mean())[:, None] * torch.rsqrt(columns)[None, :]
+
+
+def adafactor(count: int, steps: Tensor, *tensors: Tensor) -> Any:
+    """Squares of matrices are kept as means of rows and columns; moves are clipped by their RMS."""
+    rest, found = list(tensors[2 * count :]), []
+    kept = 1 - torch.pow(steps, -0.8)
+    rate = torch.clamp(torch.rsqrt(steps), max=1e-2)
+    for weight, grad in zip(tensors[:count], tensors[count : 2 * count], strict=True):
+        wide = grad.float()
+        square, averages = wide * wide + 1e-30, []
+        for dim in (1, 0) if weight.ndim == 2 else ():
+            averages.append(rest.pop(0) * kept + square.mean(dim) * (1 - kept))
+        if not averages:
+            averages.append(rest.pop(0) * kept + square * (1 - kept))
+        move = wide * (_factored(*averages) if weight.ndim == 2 else torch.rsqrt(averages[0]))
+        move = move / torch.clamp(torch.sqrt(_mean_square(move)), min=1.0)
+        scale = rate * torch.clamp(torch.sqrt(_mean_square(weight)), min=1e-3)
+        weight = weight - scale * move
+        found += [*averages, weight, weight.to(grad.dtype)]
+    return steps + 1, found
+
+
 def ema(count: int, *tensors: Tensor) -> Any:
     """A moving average of 16-bit parameters in float32."""
     return [
@@ -113,6 +167,24 @@ def _lamb(width: int, hidden: int) -> Step:
     return Step(_bound(lamb, len(shapes)), (torch.empty(()), *inputs), training=False)
 
 
+def _lion(width: int, hidden: int) -> Step:
+    shapes = _block(width, hidden)
+    return Step(_bound(lion, len(shapes)), _inputs(shapes, (_WIDE, _NARROW, _WIDE)), training=False)
+
+
+def _sophia(width: int, hidden: int) -> Step:
+    shapes = _block(width, hidden)
+    inputs = _inputs(shapes, (_WIDE, _NARROW, _NARROW, _WIDE, _WIDE))
+    return Step(_bound(sophia, len(shapes)), inputs, training=False)
+
+
+def _adafactor(width: int, hidden: int) -> Step:
+    shapes = _block(width, hidden)
+    averages = [(n,) for shape in shapes for n in shape]
+    inputs = (*_inputs(shapes, (_WIDE, _NARROW)), *_inputs(averages, (_WIDE,)))
+    return Step(_bound(adafactor, len(shapes)), (torch.empty(()), *inputs), training=False)
+
+
 def _ema(width: int, hidden: int) -> Step:
     shapes = _block(width, hidden) * 2
     inputs = _inputs(shapes, (_WIDE, _NARROW))
@@ -135,6 +207,9 @@ def _family(name: str, build: Callable[..., Step]) -> Family:
 FAMILIES = (
     _family("adamw", _adamw),
     _family("lamb", _lamb),
+    _family("lion", _lion),
+    _family("sophia", _sophia),
+    _family("adafactor", _adafactor),
     _family("ema", _ema),
     _family("clip_grad", _clip_grad),
 )
