@@ -127,6 +127,19 @@ def test_factories_inside_a_fake_mode():
     assert isinstance(out, FakeTensor)
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32, torch.float64])
+def test_random_masks_inside_a_fake_mode(dtype: torch.dtype) -> None:
+    """A dropout compares words with the number that the probability is of."""
+    with FusionDefinition() as fd:
+        x = fd.from_pytorch(torch.empty(3, 5, dtype=dtype))
+        drawn = fd.ops.uniform(0.25, 1.0, [3, 5], dtype=x.dtype())
+        unit = fd.ops.uniform(0.0, 1.0, [3, 5], dtype=x.dtype())
+        fd.add_output(fd.ops.where(fd.ops.lt(unit, 0.9), drawn, x))
+    with FakeTensorMode():
+        (out,) = fd.run([torch.empty(3, 5, dtype=dtype)])
+    assert isinstance(out, FakeTensor) and out.dtype is dtype
+
+
 def batched(fd, x):
     return torch.vmap(lambda row: fd.run([row])[0])(x.expand(2, 3, 5))
 

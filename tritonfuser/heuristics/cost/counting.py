@@ -237,8 +237,10 @@ class Counting:
         problem = self._problem
         if not self._is_flat_tile(params):
             return not problem.inner
-        along_x = (n for place, n in enumerate(problem.axes) if place not in problem.across)
-        return isinstance(params, TransposeParams) and sum(n > 1 for n in along_x) > 1
+        along_x = [n for place, n in enumerate(problem.axes) if place not in problem.across]
+        dims = [n for n in along_x if n > 1]
+        crosses = isinstance(params, TransposeParams)
+        return crosses and len(dims) > 1 and dims[-1] % RANDOM_WORDS != 0
 
     def _traffic(
         self, params: KernelParams, tile: KernelTile, threads: int

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import torch
@@ -12,8 +11,9 @@ from ...ir import Const, Node
 from ...ops.builder import as_call
 from ...ops.creation import philox
 from ...ops.table import Random
-from ...symbolic.index_expr import Affine, Axis
+from ...symbolic.index_expr import Affine, Axis, Digit
 from ...symbolic.queries import is_known_equal, is_known_less, is_known_multiple
+from ...symbolic.sizes import is_size
 from ..tile.tile import Tile
 from .expressions import literal
 
@@ -35,37 +35,77 @@ class Run:
     Attributes
     ----------
     tile : Tile
-        The tile. An element's position in the tensor is ``rest`` plus its position along the tile.
+        The tile. An element's position in the tensor is ``rest``, plus its position along the tile
+        or along one of the dims that the tile has.
     rest : Affine
         The part of the position that is the same for a whole run.
     count : int
         Elements of a run: 4 or 8.
+    dim : Digit or None
+        The position along the dim where the tile has several, which ``rest`` depends on too.
     """
 
     tile: Tile
     rest: Affine
     count: int
+    dim: Digit | None = None
+
+    @property
+    def counter(self) -> Affine:
+        """The counter that a run of four has, by the axis of the tile; of a tile of one dim without
+        what its own position adds."""
+        first = self.rest // WORDS
+        if self.dim is None or self.dim.mod is None:
+            return first
+        return first + Affine(((Digit(self.tile.axis, WORDS, self.dim.mod // WORDS), 1),))
 
 
 def run_along(position: Affine, tiles: tuple[Tile, ...]) -> Run | None:
     """The tile along which a position grows one by one, if its elements lie in registers.
 
     Four words are those of four neighbours where the position is a multiple of four at each start
-    of a tile; elsewhere eight neighbours have words of three counters.
+    of a tile; elsewhere eight neighbours have words of three counters. Of a tile that runs over
+    several dims, four neighbours lie along the last one where its extent is a multiple of four.
     """
     blocked = [tile for tile in tiles if tile.block is not None]
     last = max(blocked, key=lambda tile: tile.place, default=None)
-    if last is None or last.scattered:
-        return None
-    rest = without(position, last.axis)
-    if rest is None or rest.loaded():
+    if last is None or last.scattered or position.loaded():
         return None  # what is read at run time may differ from neighbour to neighbour
-    aligned = all(
-        is_known_multiple(step, WORDS) for step in (rest.const, *(c for _, c in rest.terms))
-    )
-    count = WORDS if aligned else PAIR
-    short = last.width < (LEAST_RUN if last.is_behind else count)
-    return Run(last, rest, count) if not short and last.multiple % count == 0 else None
+    run = _along_axis(position, last) or _along_dim(position, last)
+    if run is None or last.multiple % run.count:
+        return None
+    short = last.width < (LEAST_RUN if last.is_behind else run.count)
+    return None if short else run
+
+
+def _along_axis(position: Affine, tile: Tile) -> Run | None:
+    """The run of a position that grows along all of a tile."""
+    rest = without(position, tile.axis)
+    if rest is None:
+        return None
+    return Run(tile, rest, WORDS if _begins_counters(rest) else PAIR)
+
+
+def _along_dim(position: Affine, tile: Tile) -> Run | None:
+    """The run of a position that grows along the last of the dims of a tile."""
+    mine = [(d, step) for d, step in position.terms if d.base == tile.axis]
+    dims = [(d, step) for d, step in mine if not is_known_multiple(d.div, WORDS)]
+    if len(dims) != 1:
+        return None
+    dim, step = dims[0]
+    rest = Affine(tuple(t for t in position.terms if t[0] != dim), position.const)
+    others = Affine(tuple(t for t in position.terms if t not in mine))
+    whole = dim.mod is not None and is_known_multiple(dim.mod, WORDS)
+    varies = any(is_size(n) for d, _ in mine for n in (d.div, d.mod))
+    once = is_known_equal(step, 1) and is_known_equal(dim.div, 1)
+    if not (whole and once) or varies or tile.axis in others.axes():
+        return None
+    return Run(tile, rest, WORDS, dim) if _begins_counters(rest) else None
+
+
+def _begins_counters(rest: Affine) -> bool:
+    """Whether a position is a multiple of four."""
+    return all(is_known_multiple(step, WORDS) for step in (rest.const, *(c for _, c in rest.terms)))
 
 
 def without(position: Affine, axis: Axis) -> Affine | None:
@@ -111,7 +151,9 @@ def _between(unit: str, low: float, high: float, dtype: DataType) -> str:
     elif philox.is_too_wide(low, high, computed):
         ends = _text(low / 2), _text(high / 2)
         spread = f"({ends[0]} + {unit} * ({ends[1]} - {ends[0]})) * 2.0"
-    limit = _text(max(_number_below(high, dtype), low))
+    kind = dtype.info.torch
+    assert kind is not None
+    limit = _text(max(philox.next_below(high, kind), low))
     if dtype is DataType.Double:
         limit = f"tl.full([], {limit}, tl.float64)"  # as a number alone it would be a float32
     return f"tl.minimum({spread}, {limit}).to(tl.{dtype.info.triton})"
@@ -119,9 +161,3 @@ def _between(unit: str, low: float, high: float, dtype: DataType) -> str:
 
 def _text(number: float) -> str:
     return literal(Const.of(number), DataType.Double)
-
-
-def _number_below(number: float, dtype: DataType) -> float:
-    """The greatest number of ``dtype`` that is less than one that it has."""
-    exact = torch.tensor(number, dtype=dtype.info.torch, device="cpu")
-    return float(torch.nextafter(exact, torch.full_like(exact, -math.inf)).item())

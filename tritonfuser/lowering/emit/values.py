@@ -19,7 +19,7 @@ from ...symbolic.index_expr import Affine, linear, strip_bounds
 from ...symbolic.sizes import is_integer
 from ..access.read_footprint import Read, is_reducer, merge_guards, reads, sources_of
 from .expressions import cast_text, filled, last_value, number, triton_name, typed, zero
-from .lines import Name, common_run
+from .lines import Name, Repeat, common_run
 from .memory.masked_loads import after_op
 from .memory.repeated_loads import RepeatWriter
 from .random_words import WORDS, Run, run_along, scaled
@@ -301,12 +301,15 @@ class ValueWriter:
 
     def _run(self, form: Random, run: Run, drawn: str, shape: str) -> str:
         """Random numbers of a tile's neighbours, several at a time."""
+        if run.dim is not None:
+            counter = self.repeats.offset(run.counter, Repeat(run.tile, run.count))
+            return f"{form.distribution}_by_four({drawn}, {self.index.text(counter)}, {shape})"
         within = self.repeats.part(run.tile, run.count)
         if run.count > WORDS:
             start = self.index.text(run.rest)
             return f"{form.distribution}_by_eight({drawn}, {start}, {within}, {shape})"
         beyond = run.tile.end + run.tile.width  # of a position; counters are fewer
-        first = self.index.text(run.rest // WORDS, beyond)
+        first = self.index.text(run.counter, beyond)
         plus = "" if first == "0" else f"{first} + "
         return f"{form.distribution}_by_four({drawn}, {plus}{within}, {shape})"
 

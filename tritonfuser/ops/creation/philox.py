@@ -107,6 +107,15 @@ def round_below(values: torch.Tensor, high: float, dtype: torch.dtype) -> torch.
     return torch.where(rounded >= limit, floor, rounded)
 
 
+def next_below(number: float, dtype: torch.dtype) -> float:
+    """The greatest number of ``dtype`` that is less than one that it has.
+
+    Both are tensors of a given number, which have it inside of a FakeTensorMode too.
+    """
+    exact, lowest = (torch.tensor(n, dtype=dtype, device="cpu") for n in (number, -math.inf))
+    return float(torch.nextafter(exact, lowest).item())
+
+
 def held(bound: float, dtype: torch.dtype) -> float:
     """A bound of a range as ``dtype`` holds it; one beyond its largest number becomes that."""
     largest = torch.finfo(dtype).max

@@ -16,6 +16,7 @@ import torch
 from ....dtypes import DataType
 from ....ir import Const, Fusion, Node, Value
 from ....ops.builder import GraphBuilder, as_call
+from ....ops.creation import philox
 from ....ops.table import Library, Pointwise
 from ....ops.typing_rules import operand_types
 from ..rewriting import is_copy, rewritten, with_number
@@ -99,8 +100,9 @@ def _comparison(node: Node, drawn: Mapping[Value, Node]) -> tuple[str, Value, fl
 
 def largest(dtype: DataType) -> float:
     """The largest number that ``uniform(0, 1)`` draws in a dtype."""
-    one = torch.ones((), dtype=dtype.info.torch, device="cpu")
-    return float(torch.nextafter(one, torch.zeros_like(one)))
+    kind = dtype.info.torch
+    assert kind is not None
+    return philox.next_below(1.0, kind)
 
 
 def unit_float(word: int) -> float:
