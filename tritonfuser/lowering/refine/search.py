@@ -62,6 +62,11 @@ WORTH_SHARED_S = 1e-5
 MOST_CHANGED = 6
 """Ways to cut whose changes are tried."""
 
+MOST_IN_VAIN = 3
+"""Ways to cut, one after the other, whose changes are tried without one that is faster than all
+before. Of 107 definitions that are searched, of models and at random, three lose 3 to 10% of their
+predicted time by it, and the others nothing."""
+
 
 def refined(
     fusion: Fusion, device: DeviceProperties, make: Callable[[Choice], SegmentedFusion]
@@ -87,7 +92,7 @@ def refined(
         if apart.is_faster(best, APART):
             best, choice = apart, other
     best = _with_more_in_memory(fusion, times, choice)
-    if _is_slow(best):
+    if is_slow(best):
         base = materialize_shared(fusion)[0]
         _try_best_first(times, lambda found: try_changes(base, times, found))
         best = _taken(times, best)
@@ -122,17 +127,21 @@ def _with_more_in_memory(fusion: Fusion, times: Times, choice: Choice) -> TimedK
     return times.known[choice]
 
 
-def _is_slow(now: TimedKernels) -> bool:
+def is_slow(now: TimedKernels) -> bool:
     """Whether kernels take so much longer than their bytes that a change may pay."""
     return now.excess > max(WORTH_S, SAVED * now.seconds)
 
 
 def _try_best_first(times: Times, try_changes: Callable[[Choice], None]) -> None:
     """Change the most promising way to cut, then the most promising one of all that are known."""
-    changed = set[Choice]()
-    while times.may_try and len(changed) < MOST_CHANGED and (found := _next(times, changed)):
+    changed, in_vain = set[Choice](), 0
+    while in_vain < MOST_IN_VAIN and times.may_try and len(changed) < MOST_CHANGED:
+        found, known, least = _next(times, changed), len(times.known), times.least
+        if found is None:
+            break
         changed.add(found)
         try_changes(found)
+        in_vain = 0 if times.least < least else in_vain + (len(times.known) > known)
 
 
 def _next(times: Times, changed: set[Choice]) -> Choice | None:
@@ -145,7 +154,7 @@ def _next(times: Times, changed: set[Choice]) -> Choice | None:
     possible = {
         choice: found.seconds - found.excess / 2
         for choice, found in times.known.items()
-        if _is_slow(found)
+        if is_slow(found)
         and times.may_be_beaten_by(found.seconds - found.excess)
         and not any(map(found.is_like, tried))
     }

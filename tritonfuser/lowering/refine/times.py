@@ -53,10 +53,14 @@ class Times:
             self.known[choice] = timed_kernels(self.make(choice), self.device)
         return self.known[choice]
 
+    @property
+    def least(self) -> float:
+        """Seconds of the fastest."""
+        return min(each.seconds for each in self.known.values())
+
     def may_be_beaten_by(self, seconds: float) -> bool:
         """Whether kernels that take so long would be much faster than all that are known."""
-        least = min(each.seconds for each in self.known.values())
-        return seconds < (1 - BETTER) * least
+        return seconds < (1 - BETTER) * self.least
 
 
 def worth_trying(now: TimedKernels, fusion: Fusion) -> int:
