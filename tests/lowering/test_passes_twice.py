@@ -35,6 +35,8 @@ PASSES = (
     "add_seeds",
     "concatenate_choices",
     "concatenate_padded",
+    "narrow_padded_sums",
+    "shrink_positional",
     "merge_slices",
     "reduce_strength",
     "reduce_precision",

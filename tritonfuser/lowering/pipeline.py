@@ -17,7 +17,7 @@ from ..symbolic.shape_env import ShapeEnv
 from .access.index_dims import assume_index_dims
 from .emission import kernels_of
 from .emit.emit_context import EmitContext
-from .fuse.segmentation import HEURISTIC, Segmenter, segment_as
+from .fuse.segmentation import HEURISTIC, Choice, Segmenter, segment_as
 from .keeping import Keep, anew
 from .legality.given_params import are_of, with_params
 from .lowered import Lowered
@@ -34,13 +34,16 @@ from .passes.index_choices import concatenate_choices
 from .passes.mark_softmax import mark_softmax
 from .passes.memory_orders import keep_memory_orders, reduce_in_memory_order
 from .passes.merged_slices import merge_slices
+from .passes.narrow_sums import narrow_padded_sums
 from .passes.numbering import names_in_order, with_names
 from .passes.padded_sums import concatenate_padded
+from .passes.positional_values import shrink_positional
 from .passes.random_seeds import Seeds, add_seeds
 from .passes.simplify import simplify
 from .passes.split_complex import Split, split_complex
-from .passes.unrolled_reductions import unroll_reductions
+from .passes.unrolled_reductions import Unrolled, is_short, unroll_reductions
 from .refine.search import refined
+from .refine.short_reductions import with_short_unrolled
 from .run_options import DEFAULT, RunOptions
 from .segments.segmented_fusion import SegmentedFusion
 
@@ -162,7 +165,7 @@ def _without_schedule(target: Target, error: ParamsError) -> Target:
 def _cut(fusion: Fusion, target: Target, keep: Keep) -> tuple[_Simplified, SegmentedFusion]:
     """A concrete fusion, simplified and cut into segments."""
     schedule, device = target.options.schedule, target.device
-    rolled = frozenset() if schedule is None else schedule.reduced
+    rolled = None if schedule is None else schedule.reduced
     key = ("simplify", fusion, device, rolled)
     simplified = keep(key, lambda: _simplified(fusion, device, rolled))
     return simplified, _segmented(simplified, target, keep)
@@ -193,8 +196,17 @@ class _Simplified:
     seeds: Seeds
 
 
-def _simplified(fusion: Fusion, device: DeviceProperties, kept: Container[str]) -> _Simplified:
-    """The passes between concretize and segment. Reductions named in ``kept`` are not unrolled."""
+def _simplified(
+    fusion: Fusion, device: DeviceProperties, kept: frozenset[str] | None
+) -> _Simplified:
+    """The passes between concretize and segment.
+
+    Parameters
+    ----------
+    kept : frozenset of str or None
+        The reductions that kernels of a given schedule compute: others are unrolled. None where
+        rules decide.
+    """
     fusion = join_common_sums(simplify(fusion))
     fusion = reduce_in_memory_order(keep_memory_orders(fusion))
     split = split_complex(fusion)
@@ -202,7 +214,9 @@ def _simplified(fusion: Fusion, device: DeviceProperties, kept: Container[str]) 
     fusion, seeds = add_seeds(mark_softmax(sum_before_guards(fill_empty(fusion))))
     fusion = expand_constants(fusion)
     rolled = merge_slices(concatenate_padded(concatenate_choices(fusion)))
-    fusion = _unrolled(rolled, kept)
+    rolled = shrink_positional(narrow_padded_sums(rolled))
+    which = Unrolled.CHEAP if kept is None else Unrolled.SHORT
+    fusion = _unrolled(rolled, which, kept or frozenset())
     check_device(fusion, device)
     dump("simplify", fusion)
     if _checks_bounds(device):
@@ -215,9 +229,9 @@ def _checks_bounds(device: DeviceProperties) -> bool:
     return "bounds" in current().check and not device.is_cpu
 
 
-def _unrolled(fusion: Fusion, kept: Container[str]) -> Fusion:
+def _unrolled(fusion: Fusion, which: Unrolled, kept: Container[str] = ()) -> Fusion:
     """Unroll reductions of a few elements, except those named in ``kept``; then cheapen ops."""
-    cheaper = reduce_precision(reduce_strength(unroll_reductions(fusion, kept)))
+    cheaper = reduce_precision(reduce_strength(unroll_reductions(fusion, which, kept)))
     return check(round_products(cheaper))
 
 
@@ -232,10 +246,13 @@ def _segmented(simplified: _Simplified, target: Target, keep: Keep) -> Segmented
         segmented = segment_as(simplified.fusion, target.device, given, misaligned, keep)
     else:
         segmented = choose(simplified.fusion, target)
+        if target.env is None:
+            segmented = _with_short_unrolled(segmented, simplified.rolled, target)
         if options.params is not None and not are_of(options.params, segmented):
             # The params may be of a kernel with open sizes, in which reductions are not unrolled.
             rolled = simplified.rolled
-            plain = _unrolled(rolled, {out.name for node in rolled.nodes for out in node.outs})
+            every = {out.name for node in rolled.nodes for out in node.outs}
+            plain = _unrolled(rolled, Unrolled.CHEAP, every)
             other = choose(plain, target)
             segmented = other if are_of(options.params, other) else segmented
     segmented = replace(segmented, results=simplified.split.rejoined(segmented.results))
@@ -248,11 +265,28 @@ def _segmented(simplified: _Simplified, target: Target, keep: Keep) -> Segmented
     return segmented
 
 
+def _with_short_unrolled(
+    segmented: SegmentedFusion, rolled: Fusion, target: Target
+) -> SegmentedFusion:
+    """The segments; with all short reductions unrolled where that is faster."""
+    short = {node.out.name for node in rolled.nodes if is_short(node)}
+
+    def ways() -> tuple[SegmentedFusion, ...]:
+        make = _segmenter(_unrolled(rolled, Unrolled.SHORT), target)
+        return make(HEURISTIC), make(Choice(kept=()))
+
+    return with_short_unrolled(segmented, short, target.device, ways)
+
+
 def choose(fusion: Fusion, target: Target) -> SegmentedFusion:
     """The segments of a simplified fusion, as heuristics choose.
 
     With open sizes the search of ``refine`` is skipped: its result may not suit other sizes.
     """
-    device, options = target.device, target.options
-    make = Segmenter(fusion, device, options.two_steps, options.products, target.misaligned)
-    return refined(fusion, device, make) if target.env is None else make(HEURISTIC)
+    make = _segmenter(fusion, target)
+    return refined(fusion, target.device, make) if target.env is None else make(HEURISTIC)
+
+
+def _segmenter(fusion: Fusion, target: Target) -> Segmenter:
+    options = target.options
+    return Segmenter(fusion, target.device, options.two_steps, options.products, target.misaligned)

@@ -145,11 +145,11 @@ class GivenGroups(Placement):
             raise ParamsError(f"{field}: {anchor.value.name} cannot be in this kernel: {grown}")
         self.graph.put(grown, anchor)
 
-    def _place_store(self, value: Value) -> None:
-        """As a whole, or in parts where the schedule names parts."""
-        parts = self.maker.parts(value)
-        in_parts = parts and value.name not in self.names
-        for anchor in parts if in_parts else [self.maker.store(value)]:
+    def _place_whole_or_parts(self, whole: Anchor) -> None:
+        """In parts where the schedule names parts."""
+        parts = self.maker.parts(whole.store)
+        in_parts = parts and whole.name not in self.names
+        for anchor in parts if in_parts else [whole]:
             self._place(anchor)
 
     def _place_library(self, node: Node) -> None:

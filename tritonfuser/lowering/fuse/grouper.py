@@ -159,21 +159,21 @@ class Grouper(Placement):
         if value in self.graph.owner:
             stores = (store for group in self.groups for store in group.stores)
             return any(s.part is not None for s in stores if s.value == value)
-        parts = self.maker.parts(value)
+        whole = self.maker.store(value)
+        parts = self.maker.parts(whole.store)
         if not parts or value not in self.maker.regions.pieced:
             return False
         before = self.graph, self.cuts
         found = self._tried(parts)
         loaded = replace(found, total_bytes=found.total_bytes + held_bytes(self.fusion, value))
-        if pays_in_boxes(whole_work(value, self.maker), loaded, self.device):
+        if pays_in_boxes(whole_work(whole, self.maker), loaded, self.device):
             return True
         self.graph, self.cuts = before
         return False
 
-    def _place_store(self, value: Value) -> None:
+    def _place_whole_or_parts(self, whole: Anchor) -> None:
         """Place a stored value: box by box where that pays."""
-        whole = self.maker.store(value)
-        parts = self.maker.parts(value)
+        parts = self.maker.parts(whole.store)
         if not parts:
             self._place(whole)
             return

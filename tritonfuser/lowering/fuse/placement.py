@@ -178,8 +178,12 @@ class Placement(ABC):
         self._place(anchor)
 
     @abstractmethod
-    def _place_store(self, value: Value) -> None:
+    def _place_whole_or_parts(self, whole: Anchor) -> None:
         """Place a stored value, as a whole or in parts."""
+
+    def _place_store(self, value: Value) -> None:
+        """Place a value that is only stored."""
+        self._place_whole_or_parts(self.maker.store(value))
 
     def place_all(self) -> None:
         """Place all anchors: reductions and ops that end a kernel first, then stored values."""
@@ -213,7 +217,7 @@ class Placement(ABC):
     def _place_node(self, node: Node) -> None:
         """Place a core op, or an op whose results only later kernels can use."""
         if is_materialize(node):
-            self._place(self.maker.materialized(node))
+            self._place_whole_or_parts(self.maker.materialized(node))
         elif is_scatter(node):
             self._place_scatter(node)
         elif is_core(node):

@@ -14,6 +14,7 @@ from ...symbolic.choices import choose, env_among
 from ...symbolic.index_expr import extent
 from ..access.bytes_moved import moved_bytes
 from ..access.traffic import Traffic
+from ..groups.anchor import Anchor
 from ..groups.anchor_maker import AnchorMaker
 from ..groups.group_graph import GroupGraph
 
@@ -111,9 +112,8 @@ def store_work(value: Value, graph: GroupGraph, maker: AnchorMaker, kernels: int
     )
 
 
-def whole_work(value: Value, maker: AnchorMaker) -> StoreWork:
+def whole_work(whole: Anchor, maker: AnchorMaker) -> StoreWork:
     """The work of storing a value as a whole in a kernel that exists anyway."""
-    whole = maker.store(value)
     needed = maker.elements.needed(whole.root_reads)
     traffic = maker.traffic(whole.footprint.loads | whole.footprint.reducers, [whole.store])
     return StoreWork(

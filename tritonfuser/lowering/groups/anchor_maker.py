@@ -145,14 +145,21 @@ class AnchorMaker:
         operand = as_call(node).value("arg")
         return self._anchor(Store(node.out, self.axes.index(operand), source=operand), operand)
 
-    def parts(self, value: Value) -> list[Anchor]:
+    def parts(self, store: Store) -> list[Anchor]:
         """The anchors of the boxes that a stored value may be computed in. Empty for it whole.
 
         The largest come first: smaller ones can ride along in their kernels.
+
+        Parameters
+        ----------
+        store : Store
+            Of a value as a whole, or of a materialized one, whose source is computed.
         """
+        value, source = store.value, store.source
+        computed = source if isinstance(source, Value) else value
         found = [
-            Anchor(value, region.axes, (), region.index, EMPTY_FOOTPRINT, part=number)
-            for number, region in enumerate(self.regions.found(value))
+            Anchor(value, region.axes, (), region.index, EMPTY_FOOTPRINT, source=source, part=at)
+            for at, region in enumerate(self.regions.found(computed, value.name))
         ]
         found.sort(key=lambda anchor: -hint(anchor.loops.row_extent))
         return [self._walked(anchor) for anchor in found]

@@ -70,11 +70,16 @@ class RegionFinder:
         self.pieced = _pieced(elements.fusion)
         self._cut: dict[Value, tuple[Region, ...]] = {}
 
-    def found(self, value: Value) -> tuple[Region, ...]:
+    def found(self, value: Value, name: str) -> tuple[Region, ...]:
         """The boxes in which a stored value may be computed. Empty where it is not to be cut.
 
         A value that is not pieced together is cut like one of as many elements that was asked about
         before: one kernel can then have both.
+
+        Parameters
+        ----------
+        name : str
+            What a schedule calls it: that of the value, or of the materialized one that has it.
         """
         start = Read(value, self.axes.index(value))
         if any(isinstance(op_of(node).form, Random) for node, _ in self.elements.computed(start)):
@@ -83,16 +88,15 @@ class RegionFinder:
             alike = (self._like(value, other, boxes) for other, boxes in self._cut.items())
             return next(filter(None, alike), ())
         axes = tuple(self.axes.axis(atom) for atom in self.axes.domain(value))
-        boxes = self._boxes(start, axes)
+        boxes = self._boxes(start, axes, self.counts.get(name))
         regions = tuple(Region(box.axes, box.index(start.index)) for box in boxes)
         if len(regions) < 2:
             return ()
         self._cut[value] = regions
         return tuple(self._at_home(region, value) for region in regions)
 
-    def _boxes(self, start: Read, axes: tuple[Axis, ...]) -> list[Box]:
+    def _boxes(self, start: Read, axes: tuple[Axis, ...], count: int | None) -> list[Box]:
         """The boxes of a value: those that are worth it, or as many as it is to have."""
-        count = self.counts.get(start.value.name)
         chosen = self._worth_storing(start, axes)
         if count is None or len(chosen) == count:
             return chosen

@@ -21,7 +21,7 @@ from .merged_slices import has_slices_to_merge
 from .rewriting import is_copy, rewritten
 
 
-class _Piece(NamedTuple):
+class Piece(NamedTuple):
     """Where a tensor lies along a dim, and what it is cast to, in the order of the casts."""
 
     start: int
@@ -29,11 +29,11 @@ class _Piece(NamedTuple):
     dtypes: tuple[DataType, ...] = ()
 
 
-class _Padded(NamedTuple):
+class Padded(NamedTuple):
     """Tensors side by side along a dim, with zeros around them."""
 
     dim: int
-    pieces: tuple[_Piece, ...]
+    pieces: tuple[Piece, ...]
 
 
 def concatenate_padded(fusion: Fusion) -> Fusion:
@@ -41,11 +41,11 @@ def concatenate_padded(fusion: Fusion) -> Fusion:
 
     The slices are of one tensor, or they are such sums themselves: a roll along two dims.
     """
-    known: dict[Value, _Padded] = {}
+    known: dict[Value, Padded] = {}
     rolls: set[Value] = set()
 
     def rewrite(node: Node, builder: GraphBuilder) -> Value | None:
-        found = _padded(node, known)
+        found = padded_of(node, known)
         if found is None:
             return None
         known[node.out] = found
@@ -69,7 +69,7 @@ def concatenate_padded(fusion: Fusion) -> Fusion:
     return rewritten(fusion, rewrite)
 
 
-def _padded(node: Node, known: dict[Value, _Padded]) -> _Padded | None:
+def padded_of(node: Node, known: dict[Value, Padded]) -> Padded | None:
     """A node's result as tensors with zeros around them; None where it is not known to be."""
     if node.op == "pad":
         return _of_pad(node)
@@ -85,10 +85,10 @@ def _padded(node: Node, known: dict[Value, _Padded]) -> _Padded | None:
     dtypes = {value.dtype for value in (*node.operands(), node.out)}
     if one is None or other is None or one.dim != other.dim or len(dtypes) > 1:
         return None
-    return _Padded(one.dim, (*one.pieces, *other.pieces))
+    return Padded(one.dim, (*one.pieces, *other.pieces))
 
 
-def _of_pad(node: Node) -> _Padded | None:
+def _of_pad(node: Node) -> Padded | None:
     """A tensor that is padded along one dim, with zeros."""
     value, fill = node.args[0], as_call(node).arg("value")
     zero = fill is None or (isinstance(fill, Const) and fill.value == 0 and not _is_negative(fill))
@@ -109,10 +109,10 @@ def _of_pad(node: Node) -> _Padded | None:
     inside = is_known_less(-1, before) and is_known_less(
         before + value.tensor.sizes[dim] - 1, sizes[dim]
     )
-    return _Padded(dim, (_Piece(before, value),)) if inside else None
+    return Padded(dim, (Piece(before, value),)) if inside else None
 
 
-def _is_roll(fusion: Fusion, pieces: Sequence[_Piece], dim: int, rolls: Container[Value]) -> bool:
+def _is_roll(fusion: Fusion, pieces: Sequence[Piece], dim: int, rolls: Container[Value]) -> bool:
     values = [piece.value for piece in pieces]
     return all(value in rolls for value in values) or has_slices_to_merge(fusion, values, dim)
 
@@ -121,7 +121,7 @@ def _is_negative(fill: Const) -> bool:
     return str(fill.value).startswith("-")
 
 
-def _in_order(padded: _Padded, size: int) -> Sequence[_Piece] | None:
+def _in_order(padded: Padded, size: int) -> Sequence[Piece] | None:
     """The pieces one behind the other, where they fill a dim and none overlap; else None."""
     pieces = sorted(padded.pieces, key=lambda piece: hint(piece.start))
     end = 0

@@ -8,6 +8,7 @@ share keys are such sums.
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator
+from enum import Enum, auto
 from itertools import product
 from math import prod
 
@@ -24,11 +25,32 @@ MOST_UNROLLED = 8
 elements of a vector; a longer one is a tile of its own."""
 
 
-def unroll_reductions(fusion: Fusion, kept: Container[str] = ()) -> Fusion:
-    """Unroll the reductions of a few elements that have their operand for themselves.
+MOST_OF_ANY = 16
+"""Elements of the longest reduction that is unrolled at all. Each has its own lines in a kernel."""
 
-    Where other values as large are computed from the operand, or from the result, a kernel with the
-    reduction has all of them in registers.
+
+class Unrolled(Enum):
+    """Which reductions are unrolled.
+
+    Attributes
+    ----------
+    CHEAP
+        Those of a few elements that have their operand for themselves. Where other values as large
+        are computed from the operand, or from the result, a kernel with the reduction has all of
+        them in registers.
+    SHORT
+        All of a few elements, along memory too. What is computed of positions along them becomes
+        numbers, and kernels that reduce over different extents become one.
+    """
+
+    CHEAP = auto()
+    SHORT = auto()
+
+
+def unroll_reductions(
+    fusion: Fusion, which: Unrolled = Unrolled.CHEAP, kept: Container[str] = ()
+) -> Fusion:
+    """Unroll reductions of a few elements.
 
     Parameters
     ----------
@@ -41,7 +63,9 @@ def unroll_reductions(fusion: Fusion, kept: Container[str] = ()) -> Fusion:
     chosen = {
         node.out
         for node in fusion.nodes
-        if _is_unrolled(fusion, node) and node.outs[0].name not in kept
+        if is_short(node)
+        and node.out.name not in kept
+        and (which is Unrolled.SHORT or _is_cheap(fusion, node))
     }
 
     def rewrite(node: Node, builder: GraphBuilder) -> Value | None:
@@ -74,11 +98,16 @@ def _element(operand: Value, places: dict[int, int], builder: GraphBuilder) -> V
     return made
 
 
-def _is_unrolled(fusion: Fusion, node: Node) -> bool:
+def is_short(node: Node) -> bool:
+    """Whether a node is a reduction that can be unrolled."""
     if not isinstance(as_call(node).op.form, Reduction):
         return False
     extents = reduced_extents(node)
-    if any(is_size(extent) for extent in extents) or not 2 <= prod(extents) <= MOST_UNROLLED:
+    return not any(is_size(extent) for extent in extents) and 2 <= prod(extents) <= MOST_OF_ANY
+
+
+def _is_cheap(fusion: Fusion, node: Node) -> bool:
+    if prod(reduced_extents(node)) > MOST_UNROLLED:
         return False
     operand = as_call(node).value("arg")
     # Along memory neighbours are one load of a thread.

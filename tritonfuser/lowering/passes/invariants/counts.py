@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from ....ir import Fusion, Node, Value
 from ....ops.builder import op_of
 from ....ops.table import View
+from ....symbolic.queries import is_known_equal
 from ....symbolic.sizes import hint
 from ...access.rough_instructions import is_fused, is_shift
 
@@ -53,7 +54,8 @@ def computed(fusion: Fusion, keeps: Callable[[Value, int], bool] | None = None) 
     for node in reversed(fusion.nodes):
         count = 0
         for out in (value for value in node.outs if value.is_tensor):
-            count = used[out] = uses.total(out)
+            # A single element is computed once by a program, for all of its positions.
+            count = used[out] = 1 if is_known_equal(out.tensor.numel, 1) else uses.total(out)
             if keeps is not None and keeps(out, count):
                 kept.add(out)
                 count = out.tensor.numel

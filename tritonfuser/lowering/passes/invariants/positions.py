@@ -8,7 +8,7 @@ are the same. Such a value is put in memory, so that each element is computed on
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ....ir import Fusion, Node, Value
@@ -74,12 +74,21 @@ class _Uses:
             way = _Way(max(way.share, before.share), max(way.levels, before.levels))
         known[key] = way
 
-    @property
-    def repeated(self) -> float:
-        """How often the value is computed again for an element; 0 where that is seldom."""
+    def repeated(self, elements: int, of_results: Sequence[int]) -> float:
+        """How often an element of the value is computed again; 0 where that is seldom.
+
+        Parameters
+        ----------
+        elements : int
+            Of the value.
+        of_results : sequence of int
+            The elements of each result. One of several elements of the value needs as many
+            positions: a sum of 8 that is written out computes each of them once.
+        """
         often = 0.0
-        for known in self.ways.values():
-            shares = sum(way.share for way in known.values())
+        for result, known in self.ways.items():
+            each = max(elements / max(of_results[result], 1), 1.0)
+            shares = sum(way.share for way in known.values()) / each
             again = shares - 1 if shares > MOST_POSITIONS else 0.0
             often = max(often, again, len(known) - 1 if len(known) > MOST_WAYS else 0.0)
         return often
@@ -113,7 +122,7 @@ class _Search(ABC):
     def __init__(self, fusion: Fusion) -> None:
         self._fusion = fusion
         self._uses: dict[Value, _Uses] = {}
-        self._results = 0
+        self._results: list[int] = []
 
     @cached_property
     def _possible(self) -> frozenset[str]:
@@ -147,8 +156,8 @@ class _Search(ABC):
     def _begin(self, value: Value) -> None:
         """A result of a kernel, which computes it at its own positions."""
         if value.is_tensor:
-            self._results += 1
-            self._used(value).add(self._results, self._own(value), _Way(1.0, 0))
+            self._used(value).add(len(self._results), self._own(value), _Way(1.0, 0))
+            self._results.append(hint(value.tensor.numel))
 
     def _used(self, value: Value) -> _Uses:
         return self._uses.setdefault(value, _Uses())
@@ -163,7 +172,7 @@ class _Search(ABC):
     def _is_crowded(self, node: Node) -> bool:
         """Whether a value is computed too often, or at positions that are too deep."""
         uses = self._used(node.out)
-        often = uses.repeated
+        often = uses.repeated(hint(node.out.tensor.numel), self._results)
         is_crowded = uses.levels > MOST_LEVELS or (
             often > 0 and any(often * count > MOST_REPEATED for count in self._counts(node))
         )
@@ -229,7 +238,9 @@ class _ByIndex(_Search):
                 yield source.operand, source.index, self._at(source.index, share)
 
     def _at(self, index: Index, share: float) -> _Way:
-        return _Way(share, max(map(self._levels, index), default=0))
+        # One element for all positions is computed once by a program.
+        varies = any(item.axes() or item.loaded() for item in index)
+        return _Way(share if varies else 0.0, max(map(self._levels, index), default=0))
 
     def _levels(self, expr: Affine) -> int:
         """How many sums are in one another."""
