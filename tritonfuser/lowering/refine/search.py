@@ -24,6 +24,7 @@ from ..segments.segmented_fusion import SegmentedFusion
 from .after_reductions import computed_of_reductions
 from .changes import try_changes, try_splits
 from .computed_again import computed_again
+from .crossing_views import crossing_views
 from .kernel_times import TimedKernels, timed_kernels
 from .row_rereads import few_read_rows_twice, rereads_rows_in_next_kernel
 from .times import BETTER, Times, worth_trying
@@ -43,6 +44,10 @@ have fewer values in memory."""
 LOADED = 0.95
 """Share of the time that kernels may take at most which load what others have stored. They take no
 more bytes, but wait for these kernels."""
+
+COPIED = 0.9
+"""Share of the time that kernels may take at most which read copies of inputs that lie across
+their rows."""
 
 WORTH_S = 3e-5
 """Seconds beyond the time of their bytes from which on kernels are changed: other ways to cut are
@@ -115,7 +120,12 @@ def _with_more_in_memory(fusion: Fusion, times: Times, choice: Choice) -> TimedK
     Kernels with reductions compute more of their results: they read and write the same bytes, and
     there are as many of them. Later kernels load what is stored anyway.
     """
-    for find, share in ((computed_of_reductions, 1.0), (computed_again, LOADED)):
+    finders = (
+        (computed_of_reductions, 1.0),
+        (computed_again, LOADED),
+        (crossing_views, COPIED),
+    )
+    for find, share in finders:
         now, kept = times.known[choice], choice.kept or ()
         more = [name for name in find(now.segmented) if name not in kept]
         if not more:

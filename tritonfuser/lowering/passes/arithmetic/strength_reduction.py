@@ -7,6 +7,7 @@ import math
 from ....ir import Fusion, Node, Value
 from ....ops.builder import GraphBuilder
 from ..rewriting import adds_one, is_float, rewritten, with_number
+from .clamps import join_clamp_gradients, join_clamps
 from .random_masks import compare_random_words
 
 
@@ -14,10 +15,11 @@ def reduce_strength(fusion: Fusion) -> Fusion:
     """All rewrites of this kind, in order.
 
     ``1 + tanh(x)`` -> ``one_plus_tanh(x)``; ``1 / (1 + exp(-x))`` -> ``sigmoid(x)``; ``x / 8``
-    -> ``x * 0.125``; ``uniform(0, 1) < 0.5`` -> ``random_word() - 2147483520 < 64``.
+    -> ``x * 0.125``; ``uniform(0, 1) < 0.5`` -> ``random_word() - 2147483520 < 64``; clamps by
+    masks -> ``maximum`` and ``minimum``.
     """
-    rewrites = join_one_plus_tanh, join_sigmoid, multiply_by_reciprocal, compare_random_words
-    for rewrite in rewrites:
+    algebra = join_one_plus_tanh, join_sigmoid, multiply_by_reciprocal, compare_random_words
+    for rewrite in (*algebra, join_clamp_gradients, join_clamps):
         fusion = rewrite(fusion)
     return fusion
 
