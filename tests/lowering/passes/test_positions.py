@@ -223,3 +223,19 @@ def test_long_names_of_sizes_are_as_different_as_what_they_name():
     assert symbol(long + "1)") != symbol(long + "2)")
     assert len(str(symbol(long + "1)"))) < LONGEST_NAME
     assert str(symbol("i0")) == "i0"
+
+
+def test_a_computed_scalar_among_views():
+    with FusionDefinition() as fd:
+        y = fd.define_tensor([6, 8], contiguity=True)
+        factor = fd.define_scalar(None, dtype=DataType.Double)
+        for _ in range(9):
+            y = fd.ops.mul(stencil(fd, y), fd.ops.neg(factor))
+        fd.add_output(y)
+    x = noise(6, 8)
+    assert fd.schedule([x, 0.5], arch="sm_90").rewrites.invariants
+    alone = chained(stencil, 1)
+    expected = x
+    for _ in range(9):
+        expected = alone.run([expected])[0] * -0.5
+    torch.testing.assert_close(fd.run([x, 0.5])[0], expected, rtol=1e-4, atol=1e-5)

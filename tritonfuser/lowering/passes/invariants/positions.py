@@ -171,6 +171,8 @@ class _Search(ABC):
 
     def _is_crowded(self, node: Node) -> bool:
         """Whether a value is computed too often, or at positions that are too deep."""
+        if not node.out.is_tensor:
+            return False
         uses = self._used(node.out)
         often = uses.repeated(hint(node.out.tensor.numel), self._results)
         is_crowded = uses.levels > MOST_LEVELS or (
