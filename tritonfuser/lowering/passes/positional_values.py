@@ -31,7 +31,8 @@ def shrink_positional(fusion: Fusion) -> Fusion:
             return None
         args = [sources.get(arg, arg) if isinstance(arg, Value) else arg for arg in node.args]
         found: Value = builder.call(node.op, *args, **dict(node.attrs))
-        if all(map(is_known_equal, found.tensor.sizes, node.out.tensor.sizes)):
+        same = all(map(is_known_equal, found.tensor.sizes, node.out.tensor.sizes))
+        if same or found.dtype is not node.out.dtype:
             return None
         small[node.out] = found
         made: Value = builder.call("expand", found, list(node.out.tensor.sizes))

@@ -7,7 +7,8 @@ import math
 from ....ir import Fusion, Node, Value
 from ....ops.builder import GraphBuilder
 from ..rewriting import adds_one, is_float, rewritten, with_number
-from .clamps import join_clamp_gradients, join_clamps
+from .clamp_gradients import join_clamp_gradients
+from .clamps import join_clamps
 from .random_masks import compare_random_words
 
 

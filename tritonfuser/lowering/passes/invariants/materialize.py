@@ -16,6 +16,7 @@ from ....ops.builder import GraphBuilder, as_call
 from ....ops.table import View
 from ....symbolic.choices import choose, env_among
 from ....symbolic.sizes import hint
+from ...access.aliases import requested_order
 from ...access.rough_instructions import is_fused, load_instructions
 from ..redundant_nodes import drop_dead
 from ..substitution import Substitution, next_free, rebuilt
@@ -91,7 +92,7 @@ def can_be_kept(fusion: Fusion, moved: bool = False) -> frozenset[str]:
     """The names of the values that ``materialize_invariants`` takes.
 
     Inputs are copied into the order of their dims. Results stay views of what they are views of:
-    neither those nor what lies between is taken.
+    neither those nor what lies between is taken. Nor is what has a memory order of its own.
 
     Parameters
     ----------
@@ -107,10 +108,11 @@ def can_be_kept(fusion: Fusion, moved: bool = False) -> frozenset[str]:
 
 
 def _is_view(node: Node, seen: Collection[Value], moved: bool) -> bool:
-    form = as_call(node).op.form
+    call = as_call(node)
+    form = call.op.form
     if node.out not in seen or not isinstance(form, View):
         return False
-    return form.alias is not None or not moved
+    return form.alias is not None or not moved or bool(requested_order(call))
 
 
 def _seen(fusion: Fusion) -> frozenset[Value]:
