@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest import mock
 
 import pytest
 import torch
@@ -20,6 +21,7 @@ from tritonfuser.heuristics.params import (
 )
 from tritonfuser.heuristics.problem import ElementWork, Problem
 from tritonfuser.heuristics.streams import Stream, StrideTerm
+from tritonfuser.lowering.refine import search
 
 
 def channels(fd: Any, x: Any, y: Any) -> Any:
@@ -198,7 +200,8 @@ def test_rows_that_begin_at_vectors_lie_apart_in_a_tensor_across_them() -> None:
     H100, rows of 2249 beside a tensor that lies across: 76 us with vectors, 53 without.
     """
     given = crossing(6, 448, 2249)
-    piece, *_ = record(normed, given).segments(given, arch="sm_90").segments
+    with mock.patch.object(search, "crossing_views", lambda segmented: ()):
+        piece, *_ = record(normed, given).segments(given, arch="sm_90").segments
     tiles: dict[str, Any] = {"block_x": 8, "block_r": 2048, "persistent": True, "num_warps": 16}
     aligned = InnerPersistentParams(**tiles, tails=(256, 16), align=4)
     plain = InnerPersistentParams(**tiles, tails=(256,))

@@ -267,18 +267,6 @@ def _number(value: Any) -> int:
     return int(value.handle.data[0]) if isinstance(value, tl.tensor) else int(value)
 
 
-def _maximum(x: Array, y: Array) -> Array:
-    """The greater of two; of zeros that are not alike 0.0, as GPUs have it."""
-    return np.where((x == 0) & (y == 0), x + y, np.maximum(x, y))
-
-
-def _minimum(x: Array, y: Array) -> Array:
-    """The smaller of two; of zeros that are not alike -0.0, as GPUs have it."""
-    if not np.issubdtype(np.asarray(x).dtype, np.floating):
-        return np.minimum(x, y)
-    return np.where((x == 0) & (y == 0), -(-x - y), np.minimum(x, y))
-
-
 _ARRAYS: dict[str, Callable[..., Any]] = {
     "checked_index": _checked_index,
     "clamped_index": _checked_index,
@@ -292,8 +280,8 @@ _ARRAYS: dict[str, Callable[..., Any]] = {
     "wait_for": _wait_for,
     "launch_dependents": lambda: None,
     "wait_for_previous": lambda: None,
-    "maximum": elementwise(_maximum),
-    "minimum": elementwise(_minimum),
+    "maximum": elementwise(np.maximum),
+    "minimum": elementwise(np.minimum),
     "multiply": elementwise(np.multiply),
     "mul_rn": elementwise(np.multiply),
     "int_pow": elementwise(_int_pow),

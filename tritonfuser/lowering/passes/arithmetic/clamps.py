@@ -49,7 +49,8 @@ def join_clamps(fusion: Fusion) -> Fusion:
     def limited(value: Value, builder: GraphBuilder) -> Value:
         op, limit, under = clamped[value]
         made: Value = builder.call(op, limit, widened(under, builder))
-        return made
+        # Of 0.0 and -0.0 the op may take any, as torch's does.
+        return made if limit else builder.call("add", made, 0.0)
 
     def rewrite(node: Node, builder: GraphBuilder) -> Value | None:
         if node.op in _COMPARISONS and not clamped.keys().isdisjoint(node.operands()):
@@ -88,7 +89,7 @@ def _clamped(fusion: Fusion, node: Node) -> _Clamped | None:
     if not _is_of(dtype, number) or dtype is not node.out.dtype:
         return None
     if number == 0 and (compared.op != "gt" or math.copysign(1.0, number) < 0):
-        return None  # of two zeros the masks take one, and the op the greater or smaller one
+        return None  # the masks may take -0.0 then
     return _Clamped(_LIMITS[compared.op], number, value)
 
 
