@@ -45,6 +45,17 @@ def test_rows_of_odd_counters_are_drawn_apart_by_tiles_of_two_sides(
     assert counted(params, crossing=True, row=row) == draws
 
 
+@pytest.mark.parametrize(("order", "draws"), [((0, 1, 2), 1), ((2, 1, 0), 4)])
+def test_tiles_in_another_order_than_what_is_drawn(order: tuple[int, ...], draws: int) -> None:
+    """H200, 764 million normal numbers in tiles along their first dim: 5.1 ms, 1.3 predicted."""
+    sizes = [(64, 128, 256)[dim] for dim in order]
+    given = [torch.empty(sizes, device="meta").permute([order.index(dim) for dim in range(3)])]
+    (piece,) = record(dropped, given).segments(given, arch="sm_90").segments
+    assert isinstance(piece.params, PointwiseParams)
+    counting = Counting(piece.problem, segment_element_work(piece))
+    assert float(counting.counts(piece.params).draws) == draws
+
+
 def test_columns_are_drawn_apart_and_rows_are_not() -> None:
     def reduced(fd: Any, x: Any, dim: int) -> Any:
         return fd.ops.sum(dropped(fd, x), [dim])

@@ -138,18 +138,26 @@ def test_the_choice_leaves_the_order_of_axes_to_the_rules(name: str) -> None:
     assert orders(chosen(piece.problem, WORK))[:2] == ((), ())
 
 
-@pytest.mark.parametrize(("row", "side"), [(392, "y"), (512, "x")])
-def test_programs_run_along_the_side_whose_tiles_share_sectors(row: int, side: str) -> None:
+@pytest.mark.parametrize(
+    ("rows", "row", "side"),
+    [(150528, 392, "y"), (150528, 512, "y"), (196, 300000, "x")],
+    ids=["share sectors", "fewer along y", "fewer along x"],
+)
+def test_programs_run_along_the_side_whose_tiles_share_sectors(
+    rows: int, row: int, side: str
+) -> None:
     """Rows of 784 bytes begin inside sectors: what tiles along one fetch is read while it is there.
 
-    Programs along x would come back to a row after the whole tensor.
+    Programs along x would come back to a row after the whole tensor. Where tiles share no sectors,
+    they run along the side of fewer tiles.
     """
+    width = min(row, 196) if rows > row else row // 2
 
     def body(fd: Any, x: Any, y: Any) -> Any:
-        half = fd.ops.slice(x, [0, 0], [150528, 196], [1, 1])
-        return fd.ops.mul(fd.ops.permute(half, [1, 0]), y)
+        part = fd.ops.slice(x, [0, 0], [rows, width], [1, 1])
+        return fd.ops.mul(fd.ops.permute(part, [1, 0]), y)
 
-    sizes = (150528, row), (196, 150528)
+    sizes = (rows, row), (width, rows)
     inputs = [torch.empty(each, device="meta", dtype=torch.bfloat16) for each in sizes]
     (piece,) = lowered(record(body, inputs), inputs).segmented.segments
     assert isinstance(piece.params, TransposeParams) and piece.params.first == side

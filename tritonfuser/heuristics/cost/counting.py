@@ -237,10 +237,18 @@ class Counting:
         problem = self._problem
         if not self._is_flat_tile(params):
             return not problem.inner
+        if isinstance(params, PointwiseParams):
+            return self._runs_across(params)
         along_x = [n for place, n in enumerate(problem.axes) if place not in problem.across]
         dims = [n for n in along_x if n > 1]
-        crosses = isinstance(params, TransposeParams)
-        return crosses and len(dims) > 1 and dims[-1] % RANDOM_WORDS != 0
+        return len(dims) > 1 and dims[-1] % RANDOM_WORDS != 0
+
+    def _runs_across(self, params: PointwiseParams) -> bool:
+        """Whether tiles of one side run along another dim than the last one of what is drawn."""
+        known = [number for free in self._problem.order for number in free]
+        sizes = dict(zip(known, self._problem.axes, strict=False))
+        order = [n for n in params.axes or known if sizes.get(n, 1) > 1]
+        return bool(order) and order[-1] != max(order)
 
     def _traffic(
         self, params: KernelParams, tile: KernelTile, threads: int
