@@ -11,7 +11,7 @@ from ...ir import Fusion, Node, Value
 from ...ops.builder import GraphBuilder, as_call
 from ...ops.table import Factory, Pointwise, View
 from ...symbolic.queries import is_known_equal
-from .rewriting import rewritten
+from .rewriting import rewritten, viewed_results
 
 
 def shrink_positional(fusion: Fusion) -> Fusion:
@@ -19,7 +19,7 @@ def shrink_positional(fusion: Fusion) -> Fusion:
     positional = _positional(fusion)
     if not positional:
         return fusion
-    kept = _in_memory(fusion)
+    kept = viewed_results(fusion)  # they have an element in memory for each position
     small: dict[Value, Value] = {}
 
     def rewrite(node: Node, builder: GraphBuilder) -> Value | None:
@@ -50,15 +50,6 @@ def _positional(fusion: Fusion) -> frozenset[Value]:
         is_made = isinstance(form, Factory) or (tensors and isinstance(form, Pointwise | View))
         if is_made and node.out.is_tensor and found.issuperset(tensors):
             found.add(node.out)
-    return frozenset(found)
-
-
-def _in_memory(fusion: Fusion) -> frozenset[Value]:
-    """The results, and what they are views of, whose elements are all in memory."""
-    found = set(fusion.returned)
-    for node in reversed(fusion.nodes):
-        if isinstance(as_call(node).op.form, View) and node.out in found:
-            found.update(node.operands())
     return frozenset(found)
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from ...dtypes import DataType
 from ...ir import Const, Fusion, Node, Value
 from ...ops.builder import GraphBuilder, as_call
-from ...ops.table import Pointwise
+from ...ops.table import Pointwise, View
 from ...shapes import assume_types_equal
 from .redundant_nodes import drop_dead, merge_equal
 from .substitution import next_free
@@ -41,6 +41,15 @@ def rewritten(fusion: Fusion, rewrite: Rewrite) -> Fusion:
     if not changed:
         return fusion
     return drop_dead(merge_equal(replace(fusion, nodes=tuple(builder.nodes))))
+
+
+def viewed_results(fusion: Fusion) -> frozenset[Value]:
+    """The results, and what they are views of, back to what is computed."""
+    found = set(fusion.returned)
+    for node in reversed(fusion.nodes):
+        if isinstance(as_call(node).op.form, View) and node.out in found:
+            found.update(node.operands())
+    return frozenset(found)
 
 
 def is_float(node: Node) -> bool:

@@ -19,6 +19,7 @@ from ....symbolic.sizes import hint
 from ...access.aliases import requested_order
 from ...access.rough_instructions import is_fused, load_instructions
 from ..redundant_nodes import drop_dead
+from ..rewriting import viewed_results
 from ..substitution import Substitution, next_free, rebuilt
 from .areas import areas_of
 from .candidates import candidates
@@ -100,7 +101,7 @@ def can_be_kept(fusion: Fusion, moved: bool = False) -> frozenset[str]:
         Whether results that no strides express, and so are views of nothing, are taken too. No
         kernel gains by that but one that computes them at many positions.
     """
-    seen = _seen(fusion)
+    seen = viewed_results(fusion)
     inputs = (v for v in fusion.inputs if v in fusion.consumers and v not in fusion.written)
     made = (node.out for node in fusion.nodes if is_fused(node) and not _is_view(node, seen, moved))
     found = (*(v for v in inputs if v not in seen), *made)
@@ -113,15 +114,6 @@ def _is_view(node: Node, seen: Collection[Value], moved: bool) -> bool:
     if node.out not in seen or not isinstance(form, View):
         return False
     return form.alias is not None or not moved or bool(requested_order(call))
-
-
-def _seen(fusion: Fusion) -> frozenset[Value]:
-    """The results, and what they are views of, back to what is computed."""
-    found = set(fusion.returned)
-    for node in reversed(fusion.nodes):
-        if isinstance(as_call(node).op.form, View) and node.out in found:
-            found.update(node.operands())
-    return frozenset(found)
 
 
 def materialize_invariants(fusion: Fusion, names: Collection[str]) -> Fusion:
