@@ -52,12 +52,10 @@ class Run:
 
     @property
     def counter(self) -> Affine:
-        """The counter that a run of four has, by the axis of the tile; of a tile of one dim without
-        what its own position adds."""
-        first = self.rest // WORDS
-        if self.dim is None or self.dim.mod is None:
-            return first
-        return first + Affine(((Digit(self.tile.axis, WORDS, self.dim.mod // WORDS), 1),))
+        """The counter of a run of four along a dim of the tile, by the axis of the tile."""
+        assert self.dim is not None and self.dim.mod is not None
+        within = Digit(self.tile.axis, WORDS, self.dim.mod // WORDS)
+        return self.rest // WORDS + Affine(((within, 1),))
 
 
 def run_along(position: Affine, tiles: tuple[Tile, ...]) -> Run | None:

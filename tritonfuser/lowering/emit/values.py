@@ -309,7 +309,7 @@ class ValueWriter:
             start = self.index.text(run.rest)
             return f"{form.distribution}_by_eight({drawn}, {start}, {within}, {shape})"
         beyond = run.tile.end + run.tile.width  # of a position; counters are fewer
-        first = self.index.text(run.counter, beyond)
+        first = self.index.text(run.rest // WORDS, beyond)
         plus = "" if first == "0" else f"{first} + "
         return f"{form.distribution}_by_four({drawn}, {plus}{within}, {shape})"
 

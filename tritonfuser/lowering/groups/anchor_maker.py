@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
 from ...ir import Fusion, Node, Value
 from ...lazy import cached_property
@@ -26,8 +27,10 @@ from ..segments.store import Store
 from .anchor import Anchor
 from .element_reads import ElementReads
 from .known_traffic import KnownTraffic
-from .regions import NONE_GIVEN, RegionFinder
+from .regions import RegionFinder
 from .row_shares import over_existing_rows
+
+_NO_COUNTS: Mapping[str, int] = MappingProxyType({})
 
 
 class AnchorMaker:
@@ -43,12 +46,13 @@ class AnchorMaker:
         The index at which the result of each reduction, scan or other anchor is computed, in the
         axes of the result. Kernels compute it at no other.
     counts : mapping of str to int
-        The number of boxes of values in a given schedule, as for ``RegionFinder``.
+        The number of boxes that a given schedule has of values, by the names under which it stores
+        them.
     traffic : KnownTraffic
         Its loads and stores as functions of axes.
     """
 
-    def __init__(self, fusion: Fusion, counts: Mapping[str, int] = NONE_GIVEN) -> None:
+    def __init__(self, fusion: Fusion, counts: Mapping[str, int] = _NO_COUNTS) -> None:
         self.fusion = fusion
         self.counts = counts
         self.axes = AtomicAxes(fusion)
@@ -79,7 +83,7 @@ class AnchorMaker:
     @cached_property
     def regions(self) -> RegionFinder:
         """Finds the boxes that stored values are computed in."""
-        return RegionFinder(self.elements, self.axes, self.counts)
+        return RegionFinder(self.elements, self.axes)
 
     @cached_property
     def ranks(self) -> dict[Value, int]:
@@ -159,7 +163,7 @@ class AnchorMaker:
         computed = source if isinstance(source, Value) else value
         found = [
             Anchor(value, region.axes, (), region.index, EMPTY_FOOTPRINT, source=source, part=at)
-            for at, region in enumerate(self.regions.found(computed, value.name))
+            for at, region in enumerate(self.regions.found(computed, self.counts.get(value.name)))
         ]
         found.sort(key=lambda anchor: -hint(anchor.loops.row_extent))
         return [self._walked(anchor) for anchor in found]

@@ -6,10 +6,8 @@ is, so that one kernel can have both.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise, product
-from types import MappingProxyType
 
 from ...ir import Fusion, Value
 from ...ops.builder import op_of
@@ -26,8 +24,6 @@ from .loop_partitioning import MOST_EVEN, LoopPartitioner
 
 MOST_REGIONS = 32
 """A value is cut into this many boxes at most. One kernel may compute all of them."""
-
-NONE_GIVEN: Mapping[str, int] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -53,24 +49,15 @@ class RegionFinder:
     ----------
     elements : ElementReads
         Has what the elements of its values are computed from.
-    counts : mapping
-        For the names of some values, the number of boxes that a given schedule has of them. They
-        get so many at any sizes, whether or not the heuristics would cut them there.
     """
 
-    def __init__(
-        self,
-        elements: ElementReads,
-        axes: AtomicAxes,
-        counts: Mapping[str, int] = NONE_GIVEN,
-    ) -> None:
+    def __init__(self, elements: ElementReads, axes: AtomicAxes) -> None:
         self.elements = elements
         self.axes = axes
-        self.counts = counts
         self.pieced = _pieced(elements.fusion)
         self._cut: dict[Value, tuple[Region, ...]] = {}
 
-    def found(self, value: Value, name: str) -> tuple[Region, ...]:
+    def found(self, value: Value, count: int | None) -> tuple[Region, ...]:
         """The boxes in which a stored value may be computed. Empty where it is not to be cut.
 
         A value that is not pieced together is cut like one of as many elements that was asked about
@@ -78,8 +65,9 @@ class RegionFinder:
 
         Parameters
         ----------
-        name : str
-            What a schedule calls it: that of the value, or of the materialized one that has it.
+        count : int or None
+            The boxes that a given schedule has of it. It gets so many at any sizes, whether or not
+            the heuristics would cut it there.
         """
         start = Read(value, self.axes.index(value))
         if any(isinstance(op_of(node).form, Random) for node, _ in self.elements.computed(start)):
@@ -88,7 +76,7 @@ class RegionFinder:
             alike = (self._like(value, other, boxes) for other, boxes in self._cut.items())
             return next(filter(None, alike), ())
         axes = tuple(self.axes.axis(atom) for atom in self.axes.domain(value))
-        boxes = self._boxes(start, axes, self.counts.get(name))
+        boxes = self._boxes(start, axes, count)
         regions = tuple(Region(box.axes, box.index(start.index)) for box in boxes)
         if len(regions) < 2:
             return ()

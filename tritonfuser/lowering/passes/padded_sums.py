@@ -11,14 +11,14 @@ from collections.abc import Container, Sequence
 from typing import NamedTuple
 
 from ...dtypes import Category, DataType
-from ...ir import Const, Fusion, Node, Value
+from ...ir import Fusion, Node, Value
 from ...ops.builder import GraphBuilder, as_call
 from ...symbolic.index_expr import Axis, digit
 from ...symbolic.queries import is_known_equal, is_known_less
 from ...symbolic.sizes import hint
 from ..access.read_footprint import Read, sources_of
 from .merged_slices import has_slices_to_merge
-from .rewriting import is_copy, rewritten
+from .rewriting import is_copy, is_positive_zero, rewritten
 
 
 class Piece(NamedTuple):
@@ -91,8 +91,7 @@ def padded_of(node: Node, known: dict[Value, Padded]) -> Padded | None:
 def _of_pad(node: Node) -> Padded | None:
     """A tensor that is padded along one dim, with zeros."""
     value, fill = node.args[0], as_call(node).arg("value")
-    zero = fill is None or (isinstance(fill, Const) and fill.value == 0 and not _is_negative(fill))
-    if not isinstance(value, Value) or not zero:
+    if not isinstance(value, Value) or not (fill is None or is_positive_zero(fill)):
         return None
     sizes = node.out.tensor.sizes
     index = tuple(digit(Axis(f"d{place}", size)) for place, size in enumerate(sizes))
@@ -115,10 +114,6 @@ def _of_pad(node: Node) -> Padded | None:
 def _is_roll(fusion: Fusion, pieces: Sequence[Piece], dim: int, rolls: Container[Value]) -> bool:
     values = [piece.value for piece in pieces]
     return all(value in rolls for value in values) or has_slices_to_merge(fusion, values, dim)
-
-
-def _is_negative(fill: Const) -> bool:
-    return str(fill.value).startswith("-")
 
 
 def _in_order(padded: Padded, size: int) -> Sequence[Piece] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -98,3 +99,10 @@ def new_dims(broadcast: Node) -> tuple[int, ...]:
     flags = broadcast.attr("is_broadcast_dim")
     assert isinstance(flags, tuple)
     return tuple(place for place, new in enumerate(flags) if new)
+
+
+def is_positive_zero(operand: object) -> bool:
+    """Whether an operand is the constant 0.0, and not -0.0."""
+    if not isinstance(operand, Const) or isinstance(operand.value, complex):
+        return False
+    return operand.value == 0 and math.copysign(1.0, float(operand.value)) > 0

@@ -12,8 +12,8 @@ from typing import NamedTuple
 from ....dtypes import DataType
 from ....ir import Fusion, Node, Value
 from ....ops.builder import GraphBuilder
-from ..rewriting import is_copy, rewritten
-from .masks import Choice, choice_of, is_positive_zero
+from ..rewriting import is_copy, is_positive_zero, rewritten
+from .masks import Choice, choice_of
 
 
 class _Gradient(NamedTuple):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 from ....ir import Const, Node, Operand, Value
 
@@ -23,15 +22,8 @@ def choice_of(node: Node | None) -> Choice | None:
     mask, yes, no = node.args[:3]
     if not isinstance(mask, Value) or not _is_operand(yes) or not _is_operand(no):
         return None
-    return Choice(mask, yes, no)  # type: ignore[arg-type]  # tested above
+    return Choice(mask, yes, no)
 
 
-def _is_operand(arg: object) -> bool:
+def _is_operand(arg: object) -> TypeGuard[Operand]:
     return isinstance(arg, Value | Const)
-
-
-def is_positive_zero(operand: object) -> bool:
-    """Whether an operand is the constant 0.0, and not -0.0."""
-    if not isinstance(operand, Const) or isinstance(operand.value, complex):
-        return False
-    return operand.value == 0 and math.copysign(1.0, float(operand.value)) > 0
