@@ -26,17 +26,17 @@ from .passes.arithmetic.guarded_maxima import sum_before_guards
 from .passes.arithmetic.reduced_precision import reduce_precision
 from .passes.arithmetic.rounded_products import round_products
 from .passes.arithmetic.strength_reduction import reduce_strength
+from .passes.concatenations.index_choices import concatenate_choices
+from .passes.concatenations.merged_slices import merge_slices
+from .passes.concatenations.narrow_sums import narrow_padded_sums
+from .passes.concatenations.padded_sums import concatenate_padded
 from .passes.concretize import InputSignature, TensorSpec, concretize
 from .passes.constant_operands import expand_constants
 from .passes.device_requirements import check_device
 from .passes.empty_values import fill_empty, has_empty
-from .passes.index_choices import concatenate_choices
 from .passes.mark_softmax import mark_softmax
 from .passes.memory_orders import keep_memory_orders, reduce_in_memory_order
-from .passes.merged_slices import merge_slices
-from .passes.narrow_sums import narrow_padded_sums
 from .passes.numbering import names_in_order, with_names
-from .passes.padded_sums import concatenate_padded
 from .passes.positional_values import shrink_positional
 from .passes.random_seeds import Seeds, add_seeds
 from .passes.simplify import simplify

@@ -10,7 +10,7 @@ import torch
 from tests.lowering.graphs import noise
 from tests.lowering.harness import SLOW, check, lowered, record
 from tritonfuser import DataType
-from tritonfuser.lowering.passes.narrow_sums import narrow_padded_sums
+from tritonfuser.lowering.passes.concatenations.narrow_sums import narrow_padded_sums
 
 ROWS, PART = 6, 8
 

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ...dtypes import DataType
-from ...ir import Arg, Const, Fusion, Node, Value
-from ...ops.builder import GraphBuilder, as_call
-from ...ops.table import Pointwise, View
-from ...shapes import Index, broadcast_index
-from ...symbolic.index_expr import Affine, Axis, digit
-from ...symbolic.sizes import is_size
-from ..access.read_footprint import Read, is_reducer, sources_of
-from .rewriting import rewritten
+from ....dtypes import DataType
+from ....ir import Arg, Const, Fusion, Node, Value
+from ....ops.builder import GraphBuilder, as_call
+from ....ops.table import Pointwise, View
+from ....shapes import Index, broadcast_index
+from ....symbolic.index_expr import Affine, Axis, digit
+from ....symbolic.sizes import is_size
+from ...access.read_footprint import Read, is_reducer, sources_of
+from ..rewriting import rewritten
 
 _FLIPPED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}
 """The comparison that holds for swapped operands."""

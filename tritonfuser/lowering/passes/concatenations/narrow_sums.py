@@ -7,14 +7,14 @@ a result, what else uses it casts that result, and may load it.
 
 from __future__ import annotations
 
-from ...dtypes import DataType
-from ...ir import Fusion, Node, Value
-from ...ops.builder import GraphBuilder
-from ...symbolic.queries import is_known_less
-from ...symbolic.sizes import hint
-from .copy_elimination import eliminate_copies, is_lossless
+from ....dtypes import DataType
+from ....ir import Fusion, Node, Value
+from ....ops.builder import GraphBuilder
+from ....symbolic.queries import is_known_less
+from ....symbolic.sizes import hint
+from ..copy_elimination import eliminate_copies, is_lossless
+from ..rewriting import is_copy, rewritten
 from .padded_sums import Padded, padded_of
-from .rewriting import is_copy, rewritten
 
 
 def narrow_padded_sums(fusion: Fusion) -> Fusion:

@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from ...dtypes import DataType
-from ...ir import Fusion, Node, Value
-from ...ops.builder import GraphBuilder, as_call
-from ...ops.table import View
-from ...symbolic.index_expr import Axis, digit
-from ...symbolic.queries import is_known_equal, is_known_less
-from ..access.read_footprint import Read, sources_of
-from .rewriting import is_copy, rewritten
+from ....dtypes import DataType
+from ....ir import Fusion, Node, Value
+from ....ops.builder import GraphBuilder, as_call
+from ....ops.table import View
+from ....symbolic.index_expr import Axis, digit
+from ....symbolic.queries import is_known_equal, is_known_less
+from ...access.read_footprint import Read, sources_of
+from ..rewriting import is_copy, rewritten
 
 
 class _Slice(NamedTuple):

@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 from typing import NamedTuple
 
-from ...dtypes import Category, DataType
-from ...ir import Fusion, Node, Value
-from ...ops.builder import GraphBuilder, as_call
-from ...symbolic.index_expr import Axis, digit
-from ...symbolic.queries import is_known_equal, is_known_less
-from ...symbolic.sizes import hint
-from ..access.read_footprint import Read, sources_of
+from ....dtypes import Category, DataType
+from ....ir import Fusion, Node, Value
+from ....ops.builder import GraphBuilder, as_call
+from ....symbolic.index_expr import Axis, digit
+from ....symbolic.queries import is_known_equal, is_known_less
+from ....symbolic.sizes import hint
+from ...access.read_footprint import Read, sources_of
+from ..rewriting import is_copy, is_positive_zero, rewritten
 from .merged_slices import has_slices_to_merge
-from .rewriting import is_copy, is_positive_zero, rewritten
 
 
 class Piece(NamedTuple):

@@ -1,0 +1,1 @@
+"""Tensors pieced together: choices by an index, sums of padded tensors, slices side by side."""
