@@ -20,7 +20,7 @@ from ..tables.files import save_json
 from ..tables.formatting import table
 from ..tables.provenance import described
 from ..tables.records import OURS
-from .step_job import PEERS, ModelStep
+from .step_job import FUSION_TYPES, PEERS, ModelStep
 from .step_times import StepTimes
 
 MODELS = ("llama", "gpt2", "bert", "dit", "resnet", "convnext", "mixtral")
@@ -33,6 +33,12 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("models", nargs="*", metavar="MODEL", help=f"default: {' '.join(MODELS)}")
     parser.add_argument("--sizes", nargs="+", default=["filling"], help="default: filling")
     parser.add_argument("--vs", nargs="*", choices=PEERS, default=PEERS, help="peers")
+    parser.add_argument(
+        "--fusion-type",
+        choices=FUSION_TYPES,
+        default=FUSION_TYPES[0],
+        help="Thunder's option of this name (default %(default)s, which is Thunder's)",
+    )
     add_stop(parser)
     parser.add_argument("--json", type=Path, help="write the times to this file as they come")
     options = parser.parse_args()
@@ -42,9 +48,11 @@ def _parse() -> argparse.Namespace:
     return options
 
 
-def measured(family: str, size: str, peers: Sequence[str], stop: float) -> dict[str, Any]:
+def measured(
+    family: str, size: str, peers: Sequence[str], stop: float, fusion_type: str = FUSION_TYPES[0]
+) -> dict[str, Any]:
     """The contenders of a step: compiled side by side, then measured one at a time."""
-    jobs = [ModelStep(family, size, who) for who in (OURS, *peers)]
+    jobs = [ModelStep(family, size, who, fusion_type) for who in (OURS, *peers)]
     outcomes = run_jobs(jobs, len(jobs), Limits(total=stop))
     return {
         job.who: outcome.result if outcome.error is None else outcome.error
@@ -75,7 +83,9 @@ def main() -> None:
         for size in options.sizes:
             left = options.stop - (time.monotonic() - begun)
             if size in FAMILIES[name].sizes and left > 0:
-                found[f"{name} {size}"] = measured(name, size, options.vs, left)
+                found[f"{name} {size}"] = measured(
+                    name, size, options.vs, left, options.fusion_type
+                )
                 if options.json:
                     save_json(options.json, {"run": about, "steps": _plain(found)})
     print(", ".join(f"{key} {value}" for key, value in about.items()))

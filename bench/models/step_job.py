@@ -21,6 +21,9 @@ from .materialize import materialized
 from .step_times import StepTimes, by_kind
 
 PEERS = ("compile", "eager")
+FUSION_TYPES = ("consecutive", "dataflow")
+"""How Thunder finds what is fused: runs of ops in the order of its trace, which is its default, or
+also ops that others stand between."""
 STEPS, ROUNDS = 10, 7
 
 
@@ -34,6 +37,8 @@ class ModelStep:
         Which step.
     who : str
         Through Thunder with tritonfuser, by torch.compile, or eager.
+    fusion_type : str
+        How Thunder finds what is fused: one of `FUSION_TYPES`.
     reduced : bool
         Whether it is run at the sizes of tests.
     clock : callable
@@ -43,6 +48,7 @@ class ModelStep:
     family: str
     size: str
     who: str
+    fusion_type: str = FUSION_TYPES[0]
     reduced: bool = False
     device: str = "cuda"
     clock: Callable[[Callable[[], Any], int], Sequence[Ran]] = ran_kernels
@@ -73,7 +79,7 @@ class ModelStep:
             leaves = [*step.run.parameters(), *_asked(step.inputs)]
         else:
             leaves = _asked(step.inputs)
-        run = _contender(self.who, step.run)
+        run = self._contender(step.run)
 
         def one() -> None:
             for leaf in leaves:
@@ -85,6 +91,14 @@ class ModelStep:
                 torch.autograd.backward(results, [torch.ones_like(x) for x in results])
 
         return one
+
+    def _contender(self, run: Callable[..., Any]) -> Callable[..., Any]:
+        if self.who == OURS:
+            jitted: Callable[..., Any] = thunder().jit(
+                run, executors=executors(), fusion_type=self.fusion_type
+            )
+            return jitted
+        return compiled(run, None) if self.who == "compile" else run
 
     def measure(self) -> StepTimes:
         """Measure the kernels of a step, the wall-clock time of consecutive ones, and memory."""
@@ -115,13 +129,6 @@ class ModelStep:
         step()
         torch.cuda.synchronize()
         return torch.cuda.max_memory_allocated()
-
-
-def _contender(who: str, run: Callable[..., Any]) -> Callable[..., Any]:
-    if who == OURS:
-        jitted: Callable[..., Any] = thunder().jit(run, executors=executors())
-        return jitted
-    return compiled(run, None) if who == "compile" else run
 
 
 def _asked(inputs: Sequence[Any]) -> list[torch.Tensor]:
