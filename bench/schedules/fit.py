@@ -50,6 +50,7 @@ PRIORS = Constants(
     barrier_clocks=40.0,
     l2_share_bytes=30e6,
     drift=0.3,
+    written_in_part=1.0,
     refetched=0.5,
     spill_traffic=2.0,
     registers=14.0,

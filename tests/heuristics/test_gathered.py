@@ -122,6 +122,22 @@ def test_the_l1_cache_has_what_a_program_reads_again():
         assert times[0][resource] < 0.5 * times[1][resource]
 
 
+@pytest.mark.parametrize(("columns", "most"), [(16, 1), (256, 8), (512, 16), (1 << 15, 32)])
+def test_a_load_touches_the_lines_of_its_windows(columns, most):
+    """32 reads of a row of 1 KB are of 8 lines at most, those of 128 KB of nearly as many."""
+    problem = with_own_indices(picked(1 << 12, columns, 1 << 12))
+    read = Counting(replace(problem, streams=problem.streams[1:]), WORK)
+    found = read.counts(PointwiseParams(block_x=1024, num_warps=4))
+    assert 0.6 * most <= found.lines / found.accesses <= most
+
+
+def test_rows_of_a_load_have_windows_of_their_own():
+    problem = with_own_indices(picked(1 << 12, 256, 16))
+    read = Counting(replace(problem, streams=problem.streams[1:]), WORK)
+    found = read.counts(PointwiseParams(block_x=1024, num_warps=4))
+    assert 8 < found.lines / found.accesses <= 16
+
+
 def test_hits_are_lost_where_the_windows_of_all_programs_of_a_multiprocessor_do_not_fit():
     """16 programs of 4 warps have a window of 64 KB each, two of 32 warps have two."""
     problem = picked(1 << 12, 1 << 14, 1 << 14)

@@ -13,6 +13,7 @@ from tests.lowering.harness import record
 from tritonfuser import DataType
 from tritonfuser.heuristics.cost.counting import Counting
 from tritonfuser.heuristics.cost.kernels import Times
+from tritonfuser.heuristics.cost.model import kernel_time
 from tritonfuser.heuristics.params import (
     OuterPersistentParams,
     ReductionParams,
@@ -165,6 +166,35 @@ def test_sectors_that_are_stored_in_part_are_written_twice(neighbours: int, time
     params = TransposeParams(block_x=64, block_y=neighbours, num_warps=4)
     counts = Counting(piece.problem, ElementWork()).counts(params)
     assert counts.written_bytes == times * counts.stored_bytes
+
+
+@pytest.mark.parametrize(
+    ("columns", "share"), [(1 << 10, 0.0), (1001, 0.5), (1004, 0.5), (1008, 0.0)]
+)
+def test_ends_of_what_warps_store_are_moved_again(columns: int, share: float) -> None:
+    """Rows of 1001 and 1004 numbers begin within a sector: each 128 bytes end in two in part."""
+
+    def body(fd: Any, x: Any) -> Any:
+        return fd.ops.neg(fd.ops.permute(x, [1, 0, 2]))
+
+    given = [torch.empty(32, 512, columns, device="meta")]
+    (piece,) = record(body, given).segments(given, arch="sm_90").segments
+    params = TransposeParams(block_x=32, block_y=32, num_warps=4)
+    problem = replace(piece.problem, across=(1,))
+    counts = Counting(problem, ElementWork()).counts(params)
+    assert counts.partly_bytes == pytest.approx(share * counts.stored_bytes, rel=0.15)
+    time = kernel_time(counts, problem.device)
+    before = kernel_time(counts._replace(partly_bytes=0.0), problem.device)
+    assert (time.resources["memory"] > before.resources["memory"]) == (share > 0)
+
+
+def test_gaps_that_other_stores_of_the_same_threads_fill_are_not() -> None:
+    given = [torch.empty(64, 1 << 20, device="meta")]
+    (piece,) = record(stored_across, given).segments(given, arch="sm_90").segments
+    params = TransposeParams(block_x=64, block_y=4, num_warps=4)
+    counts = Counting(piece.problem, ElementWork()).counts(params)
+    assert counts.written_bytes == 8 * counts.stored_bytes
+    assert counts.partly_bytes == 0
 
 
 def test_what_is_stored_in_order_is_written_as_whole_sectors() -> None:

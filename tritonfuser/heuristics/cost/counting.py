@@ -159,6 +159,7 @@ class Counting:
             accesses=traffic.accesses,
             index_instructions=traffic.index_instructions,
             written_bytes=traffic.written_bytes,
+            partly_bytes=traffic.partly_bytes,
             slice_bytes=traffic.slice_bytes,
             extra_bytes=traffic.extra_bytes,
             opened_bytes=traffic.windows.opened_bytes,

@@ -52,6 +52,8 @@ class Counts(NamedTuple):
         Of all warps in a step, for the digits of positions.
     written_bytes : float
         Bytes of the sectors that stores of a step write, of those that they write in part twice.
+    partly_bytes : float
+        Of those of a flat kernel, the ones that warps write in part: see ``Traffic``.
     slice_bytes : float
         Bytes of a step that come from the one slice of the L2 cache that gives most of a tensor,
         where loads pass by the L1 cache.
@@ -152,6 +154,7 @@ class Counts(NamedTuple):
     accesses: Number
     index_instructions: Number
     written_bytes: Number
+    partly_bytes: Number
     slice_bytes: Number
     extra_bytes: Number
     opened_bytes: Number

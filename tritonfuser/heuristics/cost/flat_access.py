@@ -12,7 +12,7 @@ from ..streams import Stream
 from .footprint import TensorStrides, Tile, run_along, tile_over, vector_elements, warp_bytes
 from .gathered import Gathered
 from .refetched import unused_share
-from .traffic import written_bytes
+from .traffic import partly_written_bytes, written_bytes
 
 
 class FlatTensor(NamedTuple):
@@ -57,6 +57,8 @@ class FlatAccess:
         Positions that a warp loads at once.
     neighbours : int
         Positions along that side that a warp has.
+    gathered : Gathered, optional
+        The tensor, where it is read at indices of another one.
     """
 
     def __init__(
@@ -70,6 +72,7 @@ class FlatAccess:
         width: int,
         positions: float,
         neighbours: int,
+        gathered: Gathered | None = None,
     ) -> None:
         self._axes, self._strides, self._sides = axes, strides, sides
         self.along = along
@@ -77,8 +80,9 @@ class FlatAccess:
         self.width = width
         self.positions = positions
         self.neighbours = neighbours
+        self._gathered = gathered
         self._lines: dict[float, float] = {}
-        self._written: dict[float, float] = {}
+        self._written: dict[float, tuple[float, float]] = {}
 
     def lines(self, block: float) -> float:
         """Lines that a load of a warp touches, of a tile that has ``block`` positions of the warp's
@@ -90,13 +94,15 @@ class FlatAccess:
         found = self._lines.get(block)
         if found is None:
             wide = min(self.neighbours / NVIDIA_WARP_SIZE, block)
-            found = self._lines_of(self._of_warp(block)) * self._share_of_load(wide)
+            warp = self._of_warp(block)
+            found = self._of_load(warp, self._lines_of(warp) * self._share_of_load(wide))
             found = self._lines[block] = min(max(found, 1.0), NVIDIA_WARP_SIZE)
         return found
 
     def lines_apart(self, lanes: int, wide: int) -> float:
         """Lines of a load of so many lanes along the side, each with ``wide`` neighbours."""
-        found = self._lines_of(self._along(lanes * wide)) * self._share_of_load(wide)
+        along = self._along(lanes * wide)
+        found = self._of_load(along, self._lines_of(along) * self._share_of_load(wide))
         return min(max(found, 1.0), lanes)
 
     def _share_of_load(self, wide: float) -> float:
@@ -108,17 +114,23 @@ class FlatAccess:
     def _lines_of(self, tile: Tile) -> float:
         return self._strides.touched(tile, CACHE_LINE_BYTES)[1] / CACHE_LINE_BYTES
 
+    def _of_load(self, tile: Tile, lines: float) -> float:
+        """Lines of a load that asks for so many at the positions of a tile."""
+        return lines if self._gathered is None else self._gathered.lines(tile, lines)
+
     def _along(self, positions: float) -> Tile:
         """Neighbours along the side."""
         return tile_over(self._axes, [(self._sides[self.place], positions)])
 
-    def written_bytes(self, block: float) -> float:
-        """Bytes of sectors that a store of a warp writes: see ``traffic.written_bytes``."""
+    def written_bytes(self, block: float) -> tuple[float, float]:
+        """Bytes of sectors that a store of a warp writes, and of those that it writes in part: see
+        ``traffic.written_bytes`` and ``traffic.partly_written_bytes``."""
         found = self._written.get(block)
         if found is None:
             elements, sector_bytes = self._strides.touched(self._of_warp(block))
             stored = elements * self._strides.item_bytes
-            found = self._written[block] = written_bytes(stored, sector_bytes)
+            written = written_bytes(stored, sector_bytes)
+            found = self._written[block] = written, partly_written_bytes(stored, sector_bytes)
         return found
 
     def _of_warp(self, block: float) -> Tile:
@@ -148,6 +160,7 @@ class FlatLoads(NamedTuple):
     accesses: float
     addresses: float
     written_bytes: float
+    partly_bytes: float
     gathered: list[tuple[Gathered, float]]
     shared: list[float]
 
@@ -222,6 +235,7 @@ def accesses(
                 width=own,
                 positions=tensor.lane * NVIDIA_WARP_SIZE * own,
                 neighbours=NVIDIA_WARP_SIZE * (own if apart else wide[along, place]),
+                gathered=tensor.gathered,
             )
         )
     return found

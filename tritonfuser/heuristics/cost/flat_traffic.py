@@ -113,6 +113,7 @@ class FlatStreams:
             loads.accesses,
             addresses=loads.addresses,
             written_bytes=loads.written_bytes,
+            partly_bytes=loads.partly_bytes,
             loaded_elements=tile.elements,
             windows=together(windows),
         )
@@ -121,7 +122,7 @@ class FlatStreams:
         """How the threads of a program load and store, whatever its tile touches of memory."""
         sides, crosses = self._axes.sides(params), bool(self._problem.across)
         limit = getattr(params, "vectorization_factor", 0) or VECTOR_BYTES
-        lines = hits = requests = addresses = written = 0.0
+        lines = hits = requests = addresses = written = partly = 0.0
         gathered, shared = [], []
         blocks = [side.block for side in sides]
         positions = {along: prod(blocks[place] for place in along) for along in _ALONG[len(sides)]}
@@ -142,11 +143,13 @@ class FlatStreams:
             if crosses and not tensor.stream.is_store:
                 addresses += count * times * NVIDIA_WARP_SIZE / threads
             if tensor.stream.is_store and not tensor.gathered:
-                written += count * access.written_bytes(block) * times
+                whole_sectors, in_part = access.written_bytes(block)
+                written += count * whole_sectors * times
+                partly += count * in_part * times
             lines += touched
             if tensor.gathered:
                 gathered.append((tensor.gathered, touched))
-        return FlatLoads(lines, hits, requests, addresses, written, gathered, shared)
+        return FlatLoads(lines, hits, requests, addresses, written, partly, gathered, shared)
 
     def _windows(
         self, tensor: Gathered, params: KernelParams, sides: tuple[Side, ...], lines: float

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import exp, prod
 
-from ...device import MAX_PROGRAMS_PER_SM, SECTOR_BYTES
+from ...device import CACHE_LINE_BYTES, MAX_PROGRAMS_PER_SM, SECTOR_BYTES
 from ..problem import Problem
 from ..streams import Stream
 from .footprint import Side, TensorStrides, Tile, tile_over
@@ -66,6 +66,16 @@ class Gathered:
         n = self._count
         return Windows(n * opened, n * window, n * self._again, n * found, hit_lines)
 
+    def lines(self, tile: Tile, requested: float) -> float:
+        """Lines that a load touches which asks for so many at the positions of a tile: each line of
+        their windows once.
+
+        H200, warps that read at random places of a window in the L1 cache: 2.4 clocks a load, as
+        much as in order, for windows of up to 1 KB; 3.5 clocks for 2 KB, 6.0 for 4 KB, 9.5 for 64
+        KB. That is ``hit_clocks`` for each of these lines, or a little more.
+        """
+        return min(_distinct(requested, max(self._opened(tile) / CACHE_LINE_BYTES, 1.0)), requested)
+
     def _opened(self, tile: Tile) -> float:
         """Bytes of the windows that positions read from."""
         count = prod(max(min(tile[t.axis] / t.div, t.extent), 1.0) for t in self._direct)
@@ -113,5 +123,5 @@ def together(found: Sequence[Windows]) -> Windows:
 
 
 def _distinct(requested: float, held: float) -> float:
-    """Bytes that requests at random places reach of those that there are, each once."""
+    """What requests at random places reach of what there is, each once."""
     return held * (1 - exp(-requested / held))

@@ -231,7 +231,8 @@ def whole_seconds(
 def _memory_bytes(
     n: Counts, c: Constants, resident: Number, visits: Number, device: DeviceProperties, m: Numbers
 ) -> Number:
-    """Bytes from and to memory: rows that the L2 cache has lost are read in every pass."""
+    """Bytes from and to memory: rows that the L2 cache has lost are read in every pass, and sectors
+    that are written in part are moved again."""
     running = m.minimum(n.programs, resident * device.sm_count)
     at_once = running * n.steps
     flight = at_once * n.fetched_bytes
@@ -241,4 +242,5 @@ def _memory_bytes(
     apart = m.where(n.steps > 1, flight * c.drift, flight)
     refetched = c.refetched * share_lost(apart, room) * n.extra_bytes * visits * n.programs
     gathered = share_missed(running * n.window_bytes, room, m) * n.requested_again
-    return n.moved_bytes + lost * (n.passes - 1) * read + refetched + gathered
+    in_part = c.written_in_part * n.partly_bytes * n.programs * n.valid
+    return n.moved_bytes + lost * (n.passes - 1) * read + refetched + gathered + in_part

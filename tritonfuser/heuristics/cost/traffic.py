@@ -53,6 +53,9 @@ class Traffic(NamedTuple):
         Of all warps: see ``digits.py``.
     written_bytes : float
         Bytes of the sectors that stores write, of those that they write in part twice.
+    partly_bytes : float
+        Bytes of the sectors at the ends of what warps of a flat kernel store at a time: they write
+        these in part.
     windows : Windows
         Of tensors that are read at indices of others.
     """
@@ -73,6 +76,7 @@ class Traffic(NamedTuple):
     again_bytes: float = 0.0
     index_instructions: float = 0.0
     written_bytes: float = 0.0
+    partly_bytes: float = 0.0
     windows: Windows = Windows()
 
     def through_shared_memory(self, slice_bytes: float) -> Traffic:
@@ -108,6 +112,13 @@ def written_bytes(stored: float, sector_bytes: float) -> float:
         Bytes of the sectors that these are in.
     """
     return sector_bytes + min(2 * max(sector_bytes - stored, 0.0), sector_bytes)
+
+
+def partly_written_bytes(stored: float, sector_bytes: float) -> float:
+    """Bytes of the sectors at the ends of a store that it writes in part. 0 for stores with gaps,
+    which other stores of the same threads fill."""
+    beside = max(sector_bytes - stored, 0.0)
+    return 2 * beside if beside < stored else 0.0
 
 
 def is_linear(problem: Problem, stream: Stream) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ....device import CACHE_LINE_BYTES, NVIDIA_WARP_SIZE, SECTOR_BYTES
 from ...problem import Problem
-from ..footprint import TensorStrides, tile_over
+from ..footprint import TensorStrides, Tile, tile_over
 from ..traffic import FETCHED_BYTES, written_bytes
 from .access import TileTensor
 
@@ -27,7 +27,10 @@ class RowWarps:
         warp = _of_warp(touched, width)
         if warp not in self._lines:
             _, line_bytes = self._touched(warp, CACHE_LINE_BYTES)
-            self._lines[warp] = min(line_bytes / CACHE_LINE_BYTES, NVIDIA_WARP_SIZE)
+            lines, gathered = line_bytes / CACHE_LINE_BYTES, touched.tensor.gathered
+            if gathered is not None:
+                lines = gathered.lines(self._tile(warp), lines)
+            self._lines[warp] = min(lines, NVIDIA_WARP_SIZE)
         return self._lines[warp]
 
     def written_bytes(self, touched: TileTensor, width: int) -> float:
@@ -52,9 +55,12 @@ class RowWarps:
         return pieces * self._shared[warp] * touched.taken * touched.valid
 
     def _touched(self, warp: _Warp, granule: int) -> tuple[float, float]:
-        strides, side, inner, outer = warp
+        return warp[0].touched(self._tile(warp), granule)
+
+    def _tile(self, warp: _Warp) -> Tile:
+        _, side, inner, outer = warp
         places = (self._places[side], inner), (self._places[1 - side], outer)
-        return strides.touched(tile_over(self._axes, places), granule)
+        return tile_over(self._axes, places)
 
 
 def _of_warp(touched: TileTensor, width: int) -> _Warp:
