@@ -26,10 +26,11 @@ def parts(found: SegmentedFusion) -> list[Any]:
     return [split.parts for split in found.rewrites.splits]
 
 
-@pytest.mark.parametrize("name", ["graph-30-17", "graph-30-40"])
+@pytest.mark.parametrize("name", ["graph-30-17", "graph-30-40", "graph-70-206"])
 def test_another_number_of_parts_is_taken_where_it_is_faster(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """In the last one memory has 0.8 of the time: no other cut saves anything."""
     found = cut(name)
     monkeypatch.setattr(search, "SHARES", ())
     before = cut(name)

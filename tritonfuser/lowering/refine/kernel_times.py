@@ -80,12 +80,15 @@ class TimedKernels:
         The same with ``LIGHT`` of the instructions.
     excesses : tuple of Excess
         Of the kernels that take much longer than their share of all bytes.
+    beyond_bytes : float
+        Seconds of all kernels beyond those of their bytes.
     """
 
     segmented: SegmentedFusion
     seconds: float
     light: float
     excesses: tuple[Excess, ...]
+    beyond_bytes: float
 
     def is_faster(self, other: TimedKernels, share: float) -> bool:
         """Whether they take less than a share of the time of others, and no longer if instructions
@@ -107,17 +110,19 @@ class TimedKernels:
 def timed_kernels(segmented: SegmentedFusion, device: DeviceProperties) -> TimedKernels:
     """Kernels with their time at the sizes of this run. Not for the interpreter."""
     total = light = constants_of(device).launch_s
-    found = []
+    beyond, found = 0.0, []
     shared = shared_bytes(segmented)
     for piece in segmented.segments:
         time = segment_time(piece)
         if time is not None:
-            seconds, least = _throughput(time), _least(piece, shared, time, device)
+            moved = _bytes_seconds(piece, shared, device)
+            seconds, least = _throughput(time), max(moved, _waits(time))
             total += float(time.seconds)
+            beyond += max(float(time.seconds) - moved, 0.0)
             light += float(time.with_instructions(LIGHT).seconds)
             if seconds > SLOW * least:
                 found.append(Excess(piece, max(float(time.seconds), seconds) - least))
-    return TimedKernels(segmented, total, light, tuple(found))
+    return TimedKernels(segmented, total, light, tuple(found), beyond)
 
 
 def _throughput(time: KernelTime) -> float:
@@ -125,21 +130,22 @@ def _throughput(time: KernelTime) -> float:
     return float(max(time.resources.get(name, 0.0) for name in CUT_RESOURCES))
 
 
-def _least(
-    piece: Segment, shared: Mapping[Value, float], time: KernelTime, device: DeviceProperties
+def _bytes_seconds(
+    piece: Segment, shared: Mapping[Value, float], device: DeviceProperties
 ) -> float:
-    """The least time of a kernel after any change: that of its bytes, or its latency.
-
-    Its reads of values that other kernels read too do not count: one kernel could read them once.
-    Latency does, since programs would wait as long for other bytes; the instructions of programs
-    that run one after another, which are part of it, may become fewer.
-    """
+    """The time of a kernel's bytes. Its reads of values that other kernels read too do not count:
+    one kernel could read them once."""
     again = sum(shared[value] for value in piece.inputs if value in shared)
     moved = max(hint(piece.bytes_read) - again, 0.0) + hint(piece.bytes_written)
+    return moved / memory_rate(device, constants_of(device))
+
+
+def _waits(time: KernelTime) -> float:
+    """The latency of a kernel: programs would wait as long for other bytes. The instructions of
+    programs that run one after another, which are part of it, may become fewer."""
     found = time.resources
     waits = float(found.get("latency", 0.0)) - float(found.get("instructions", 0.0))
-    waits = LEAST_KERNEL_S + max(waits, 0.0)
-    return max(moved / memory_rate(device, constants_of(device)), waits)
+    return LEAST_KERNEL_S + max(waits, 0.0)
 
 
 def shared_bytes(segmented: SegmentedFusion) -> dict[Value, float]:

@@ -184,12 +184,12 @@ def _split(times: Times, best: TimedKernels) -> TimedKernels:
 def _shared(times: Times, best: TimedKernels) -> TimedKernels:
     """The kernels with reductions in another number of parts, where that is faster."""
     choice = next(choice for choice, found in times.known.items() if found is best)
-    worth = best.excess > max(WORTH_SHARED_S, SAVED * best.seconds)
+    worth = best.beyond_bytes > max(WORTH_SHARED_S, SAVED * best.seconds)
     if not worth or not best.segmented.rewrites.splits:
         return best
     found = [times(replace(choice, shares=shares)) for shares in SHARES if times.may_try]
-    fastest = min(found, key=lambda each: each.seconds, default=best)
-    return fastest if fastest.is_faster(best, 1 - SHARED) else best
+    faster = (each for each in found if each.is_faster(best, 1 - SHARED))
+    return min(faster, key=lambda each: each.seconds, default=best)
 
 
 def _taken(times: Times, first: TimedKernels) -> TimedKernels:
