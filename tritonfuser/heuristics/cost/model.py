@@ -33,7 +33,9 @@ are in order, 0.67 by ``SHARPNESS``.
 And where one program runs at a time on a multiprocessor, as far as registers are known; the order
 grows with the root of the programs. H200, 2,846 schedules of random definitions with their
 registers, 230 kernels: 0.860 and 0.855 of the pairs of two files are in order, 0.858 and 0.850 by
-``SHARPNESS`` alone. By estimated registers it tells no more."""
+``SHARPNESS`` alone. By estimated registers it tells no more, but for flat kernels of which one
+program runs at a time: of 15 random definitions the choice over the fastest is 1.12 at the 90th
+percentile, 1.50 without."""
 
 SAME = 1.001
 """Factor within which predicted times are the same: they differ by what a program's start takes."""
@@ -138,8 +140,9 @@ def _order(n: Counts, running: Number, ahead: Number, m: Numbers) -> Number:
     loads of so many steps under way."""
     known = m.minimum(IN_TURN * running**0.5, SHARPNESS)
     found = m.where(n.taken == 1.0, SHARPNESS, known)
-    follow = (n.steps > 1) * (n.passes <= 1) * (ahead <= 1) > 0
-    return m.where(follow, m.minimum(found, IN_TURN), found)
+    follow = (n.steps > 1) * (n.passes <= 1) * (ahead <= 1)
+    alone = n.is_flat * (running < 2)
+    return m.where(follow + alone > 0, m.minimum(found, IN_TURN), found)
 
 
 def wanted_registers(n: Counts | LeastCounts, c: Constants, m: Numbers = PLAIN) -> Number:

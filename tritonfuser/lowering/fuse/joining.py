@@ -94,10 +94,11 @@ class Joining:
         """The most bytes that a result with fewer positions than a flat kernel may have to join it.
 
         None for any number, 0 for not at all. All programs compute the result, also at positions
-        that it does not have. This must take less time than the launch that is saved.
+        that it does not have. This must take less time than the launch that is saved: one launch
+        for all boxes of a value.
         """
         idle = hint(group.loops.row_extent) - hint(anchor.loops.row_extent)
-        hidden = self.device.launch_s * self.device.instructions_per_s
+        hidden = self.device.launch_s * self.device.instructions_per_s / anchor.parts
         if idle > 0 and idle * self._instructions(anchor) >= hidden:
             return 0
         return RIDER_BYTES if anchor.part is None else None

@@ -66,6 +66,8 @@ class Anchor:
         As in ``Store``.
     part : int or None
         As in ``Store``.
+    parts : int
+        The boxes that its value is computed in.
     """
 
     value: Value
@@ -79,6 +81,7 @@ class Anchor:
     source: Operand | None = None
     scatter: Node | None = None
     part: int | None = None
+    parts: int = 1
 
     @property
     def name(self) -> str:

@@ -161,9 +161,11 @@ class AnchorMaker:
         """
         value, source = store.value, store.source
         computed = source if isinstance(source, Value) else value
+        regions = self.regions.found(computed, self.counts.get(value.name))
+        whole = Anchor(value, (), (), store.index, EMPTY_FOOTPRINT, source=source)
         found = [
-            Anchor(value, region.axes, (), region.index, EMPTY_FOOTPRINT, source=source, part=at)
-            for at, region in enumerate(self.regions.found(computed, self.counts.get(value.name)))
+            replace(whole, parallel=r.axes, index=r.index, part=at, parts=len(regions))
+            for at, r in enumerate(regions)
         ]
         found.sort(key=lambda anchor: -hint(anchor.loops.row_extent))
         return [self._walked(anchor) for anchor in found]

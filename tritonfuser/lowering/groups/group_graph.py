@@ -140,18 +140,26 @@ class GroupGraph:
         """Kernels of a mask, in the order in which an anchor tries to join them.
 
         Those that it reads results of come first. Of these and of the others it prefers the kernels
-        that load most of what it loads, which is then loaded once, and of those the latest.
+        that load most of what it loads, which is then loaded once. Of those a box prefers the
+        kernels that have no more positions than it, and all others the latest.
         """
         touched = bits({self.owner[v] for v in anchor.footprint.at_own_index}) & among
         for mask in (touched, among & ~touched):
             groups = [self.listed[number] for number in largest_first(mask)]
-            yield from sorted(groups, key=lambda group: -_shared_loads(anchor, group))
+            yield from sorted(groups, key=lambda g: (-_shared_loads(anchor, g), _idles(anchor, g)))
 
 
 def _shared_loads(anchor: Anchor, group: FusionGroup) -> int:
     """How much of what an anchor loads a group loads too, in units that are worth a difference."""
     shared = anchor.loaded_tensors & group.loaded_tensors
     return sum(map(_stored_bytes, shared)) // WORTH_BYTES
+
+
+def _idles(anchor: Anchor, group: FusionGroup) -> bool:
+    """Whether a group has more positions than a box of a value."""
+    if anchor.part is None:
+        return False
+    return hint(group.loops.row_extent) > hint(anchor.loops.row_extent)
 
 
 def _stored_bytes(value: Value) -> int:
