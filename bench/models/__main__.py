@@ -52,7 +52,7 @@ def measured(
     family: str, size: str, peers: Sequence[str], stop: float, fusion_type: str = FUSION_TYPES[0]
 ) -> dict[str, Any]:
     """The contenders of a step: compiled side by side, then measured one at a time."""
-    jobs = [ModelStep(family, size, who, fusion_type) for who in (OURS, *peers)]
+    jobs = [ModelStep(family, size, who, fusion_type=fusion_type) for who in (OURS, *peers)]
     outcomes = run_jobs(jobs, len(jobs), Limits(total=stop))
     return {
         job.who: outcome.result if outcome.error is None else outcome.error

@@ -37,21 +37,21 @@ class ModelStep:
         Which step.
     who : str
         Through Thunder with tritonfuser, by torch.compile, or eager.
-    fusion_type : str
-        How Thunder finds what is fused: one of `FUSION_TYPES`.
     reduced : bool
         Whether it is run at the sizes of tests.
     clock : callable
         Runs a function several times and returns the kernels that ran.
+    fusion_type : str
+        How Thunder finds what is fused: one of `FUSION_TYPES`.
     """
 
     family: str
     size: str
     who: str
-    fusion_type: str = FUSION_TYPES[0]
     reduced: bool = False
     device: str = "cuda"
     clock: Callable[[Callable[[], Any], int], Sequence[Ran]] = ran_kernels
+    fusion_type: str = FUSION_TYPES[0]
     _step: Callable[[], None] | None = field(default=None, repr=False)
     _first: float = 0.0
 
