@@ -22,7 +22,10 @@ from tests.lowering.harness import (
     texts,
 )
 from tritonfuser import FusionDefinition
+from tritonfuser.cache.keys.signature import signature
 from tritonfuser.lowering.access.memory_orders import memory_orders
+from tritonfuser.lowering.passes.concretize import concretize
+from tritonfuser.lowering.passes.memory_orders import reduce_in_memory_order
 from tritonfuser.lowering.refine.kernel_times import timed_kernels
 
 SHAPE = (2, 8, 5, 6)
@@ -319,3 +322,32 @@ def test_reductions_of_all_dims_read_memory_as_it_lies(op) -> None:
     times = [timed_kernels(each.segmented, H200).seconds for each in (found, rows)]
     assert times[0] == pytest.approx(times[1], rel=0.01)
     check(body, last, facts=NARROW)
+
+
+@pytest.mark.parametrize("op", ["max", "sum", "var"])
+def test_reductions_of_all_permuted_dims_read_memory_as_it_lies(op: str) -> None:
+
+    def turned(fd: Any, x: Any) -> Any:
+        y = fd.ops.relu(fd.ops.permute(x, [3, 2, 0, 1]))
+        return getattr(fd.ops, op)(y, [0, 1, 2, 3])
+
+    def straight(fd: Any, x: Any) -> Any:
+        return getattr(fd.ops, op)(fd.ops.relu(x), [0, 1, 2, 3])
+
+    absent = [torch.empty(24, 32, 256, 256, device="meta")]
+    times = [
+        timed_kernels(lowered(body, absent).segmented, H200).seconds for body in (turned, straight)
+    ]
+    assert times[0] == pytest.approx(times[1], rel=0.02)
+    check(turned, noise(4, 6, 8, 10), facts=NARROW)
+
+
+def test_reductions_of_what_lies_in_two_orders_keep_the_order_of_dims() -> None:
+    def body(fd: Any, x: Any, y: Any) -> Any:
+        return fd.ops.sum(fd.ops.add(fd.ops.permute(x, [1, 0]), y), [0, 1])
+
+    given = [noise(6, 8), noise(8, 6)]
+    recorded = record(body, given).fusion.ir
+    fusion = concretize(recorded, signature(recorded, given, torch.device("cpu")))
+    assert reduce_in_memory_order(fusion) is fusion
+    check(body, *given, facts=NARROW)

@@ -19,7 +19,7 @@ from ...ops.builder import as_call
 from ...ops.table import Call, Materialize, Moments, Pointwise, Reduction, Scan, Scatter, View
 from ...shapes import Index, strides_for_order
 from ...symbolic.index_expr import Affine, Axis, Digit, digit, substitute
-from ...symbolic.queries import is_known_equal
+from ...symbolic.queries import is_known_equal, is_known_less
 from ...symbolic.sizes import hint
 from .read_footprint import Read, read_as, sources_of
 from .traffic import offset_of
@@ -105,6 +105,32 @@ def memory_orders(fusion: Fusion) -> dict[Value, Order]:
         if order is not None and any(each.is_permuted for each in possible):
             found[out] = order
     return found
+
+
+def common_order(fusion: Fusion, value: Value) -> Order | None:
+    """The memory order of all inputs that a value is computed from element by element.
+
+    Inputs of fewer elements do not count. None where they differ, and where a dim of the value does
+    not run along a dim of theirs.
+    """
+    found, start = set[Order | None](), Read(value, _marks(value.tensor))
+    seen, stack = {start}, [start]
+    while stack:
+        read = stack.pop()
+        maker = fusion.producers.get(read.value)
+        if is_known_less(read.value.tensor.numel, value.tensor.numel):
+            continue
+        if maker is None:
+            reference = _Reference(read.value.tensor, read.index, frozenset([read.value]))
+            found.add(_order(reference, value.tensor))
+            continue
+        form = as_call(maker).op.form
+        if not isinstance(form, Pointwise | View) or (isinstance(form, View) and form.pieces):
+            return None
+        more = [each for each in _reads(maker, read.index) if each not in seen]
+        seen.update(more)
+        stack += more
+    return found.pop() if len(found) == 1 else None
 
 
 def _references(

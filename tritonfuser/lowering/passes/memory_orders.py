@@ -2,17 +2,17 @@
 
 ``y = relu(x)`` of channels-last ``x`` -> ``y = stride_order(relu(x), (3, 0, 2, 1))``: kernels read
 and write along the same dim, and so does what runs before and behind them.
-``max(x)`` over all dims -> ``max(permute(x, (0, 2, 3, 1)))``: it is read as it lies in memory.
+``max(x)`` over all dims -> ``max(permute(x, (0, 2, 3, 1)))``: it is read as it lies in memory. So
+is ``max(permute(x, (3, 2, 0, 1)))`` of row-major ``x``, by a permute that undoes this one.
 """
 
 from __future__ import annotations
 
 from ...ir import Fusion, Node, Value
 from ...ops.builder import GraphBuilder, as_call
-from ...ops.table import Library, Moments, Pointwise, Reduction
-from ...symbolic.queries import is_known_equal
+from ...ops.table import Library, Moments, Reduction
 from ..access.aliases import requested_order, resolve
-from ..access.memory_orders import Order, declared_order, memory_orders, row_major
+from ..access.memory_orders import common_order, memory_orders
 from .substitution import Substitution, next_free, rebuilt
 
 
@@ -47,55 +47,38 @@ def reduce_in_memory_order(fusion: Fusion) -> Fusion:
     Where such a reduction takes two steps, the first one reduces equal parts of all elements. Parts
     in the order of the dims would have each element of a channels-last tensor in another line.
     """
-    if not any(map(_is_permuted, fusion.inputs)):
+    moved = {node: order for node in fusion.nodes if (order := _slowest_first(fusion, node))}
+    if not moved:
         return fusion
     builder = GraphBuilder(*next_free(fusion))
     for node in fusion.nodes:
         builder.loc = node.loc
-        operand = _operand(node)
-        order = None if operand is None else _common_order(fusion, operand)
-        if operand is not None and order is not None:
-            slowest_first = sorted(range(len(order)), key=lambda dim: -order[dim])
-            moved = builder.call("permute", operand, slowest_first)
-            node = Substitution({operand: moved}).node(node)
+        if node in moved:
+            operand = as_call(node).value("arg")
+            found = builder.call("permute", operand, moved[node])
+            node = Substitution({operand: found}).node(node)
         builder.nodes.append(node)
     return rebuilt(fusion, builder.nodes, Substitution())
 
 
-def _operand(node: Node) -> Value | None:
-    """What a reduction of all dims reduces. None for any other node."""
+def _slowest_first(fusion: Fusion, node: Node) -> list[int]:
+    """The dims of what a reduction of all of them reduces, in their memory order. Empty where they
+    are in it, where it is not known, and for any other node.
+
+    Of a reduction of some dims the order says too which other results have their axes in common:
+    of random definitions with such sums two take 1.14 and 1.33 times as long in memory order.
+    """
     call = as_call(node)
     if not isinstance(call.op.form, Reduction | Moments):
-        return None
+        return []
     operand = call.value("arg")
-    return operand if len(call.dims()) == operand.tensor.rank else None
-
-
-def _common_order(fusion: Fusion, value: Value) -> Order | None:
-    """The memory order of all inputs that a value is computed from element by element.
-
-    None where they differ, where it has elements of anything else, and for the order of its dims.
-    """
-    found, seen, stack = set[Order](), {value}, [value]
-    while stack:
-        value = stack.pop()
-        maker = fusion.producers.get(value)
-        if maker is None:
-            found.add(declared_order(value.tensor))
-        elif not isinstance(as_call(maker).op.form, Pointwise):
-            return None
-        else:
-            whole = (v for v in maker.operands() if v.is_tensor and v not in seen)
-            more = [v for v in whole if is_known_equal(v.tensor.numel, value.tensor.numel)]
-            seen.update(more)
-            stack += more
-    order = found.pop() if len(found) == 1 else ()
-    return None if order == row_major(len(order)) else order
-
-
-def _is_permuted(value: Value) -> bool:
-    """Whether an input is declared in another order than that of its dims."""
-    return value.is_tensor and declared_order(value.tensor) != row_major(value.tensor.rank)
+    if len(call.dims()) < operand.tensor.rank:
+        return []
+    order = common_order(fusion, operand)
+    if order is None:
+        return []
+    found = sorted(range(len(order)), key=lambda dim: -order[dim])
+    return [] if found == sorted(found) else found
 
 
 def _stored(fusion: Fusion) -> frozenset[Value]:
