@@ -131,7 +131,9 @@ class Joining:
     def _why_not_scheduled(
         self, anchor: Anchor, grown: FusionGroup, nesting: Nesting
     ) -> str | None:
-        """None, or why no scheduler takes a group with an anchor in it."""
+        """None, or why no scheduler takes a group with an anchor in it. One takes all flat ones."""
+        if not grown.reduced:
+            return None
         problem = self.problem(grown)
         refused = reject_reason(problem)
         if refused is None and nesting is Nesting.OVER_ROWS:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import takewhile
 
@@ -89,7 +89,7 @@ def problem_of(
         draws_random=group.draws_random,
         online_softmax=_is_online_softmax(group, maker),
         vector_elements=_aligned_vector_elements(group, traffic, facts, reduced, rows_split),
-        one_run=all(_is_run(m.across, t) for m in group.members for t in traffic),
+        one_run=_are_runs({member.across for member in group.members}, traffic),
         row_varies=is_size(extent(reduced)),
         rows_vary=is_size(extent(parallel)),
         core=facts.core(group, traffic),
@@ -131,11 +131,18 @@ def _result_bytes(group: FusionGroup, fusion: Fusion) -> int:
     return sum(value.tensor.numel * value.dtype.info.bytes for value in used)
 
 
+def _are_runs(reduced: Iterable[tuple[Axis, ...]], traffic: Sequence[Traffic]) -> bool:
+    """Whether the axes of each reduction are one run of every tensor."""
+    return all(_is_run(axes, item) for axes in reduced for item in traffic)
+
+
 def _is_run(axes: tuple[Axis, ...], item: Traffic) -> bool:
     """Whether a tensor has one stride along all these axes together, or runs along none of them."""
+    if len(axes) < 2 or not item.runs_along(axes):
+        return True
     steps = [hint(item.steps.get(axis, 0)) for axis in axes]
     inner = [step * hint(axis.extent) for step, axis in zip(steps, axes, strict=True)]
-    return not item.runs_along(axes) or steps[:-1] == inner[1:]
+    return steps[:-1] == inner[1:]
 
 
 def _published_sums(group: FusionGroup) -> int:

@@ -16,7 +16,7 @@ from ...symbolic.queries import is_known_equal
 from ...symbolic.sizes import hint, is_size
 from ..passes.invariants.materialize import choose_invariants, materialize_invariants
 from ..passes.invariants.positions import read_at_many
-from ..passes.materialization import materialize_shared
+from ..passes.materialization import Reread, materialize_shared
 from ..passes.splits.split_factors import (
     AlongMaximum,
     Interleaved,
@@ -48,24 +48,47 @@ class Rewritten:
     partial: frozenset[Value] | None = None
 
 
-def in_memory(
-    fusion: Fusion, device: DeviceProperties, kept: tuple[str, ...] | None = None
-) -> Rewritten:
-    """The fusion with the values in memory that kernels are expected to read rather than compute.
+@dataclass(frozen=True, slots=True)
+class Common:
+    """What all choices of values in memory have in common.
 
-    Parameters
+    Attributes
     ----------
-    kept : tuple of str, optional
-        The values that all kernels but the first to compute them read. By default heuristics
-        decide.
+    fusion : Fusion
+        With the values in memory that kernels behind a later library op use again.
+    reread : Reread
+        These.
+    at_many : tuple of str
+        The values that kernels would read at many positions: they are in memory too.
     """
-    fusion, reread = materialize_shared(fusion)
-    invariants = choose_invariants(fusion, device) if kept is None else kept
-    invariants = tuple(dict.fromkeys((*read_at_many(fusion), *invariants)))
-    rewrites = Rewrites(
-        materialized=reread.materialized, recomputed=reread.recomputed, invariants=invariants
-    )
-    return Rewritten(materialize_invariants(fusion, invariants), rewrites)
+
+    fusion: Fusion
+    reread: Reread
+    at_many: tuple[str, ...]
+
+    @staticmethod
+    def of(fusion: Fusion) -> Common:
+        """That of a simplified fusion."""
+        found, reread = materialize_shared(fusion)
+        return Common(found, reread, read_at_many(found))
+
+    def in_memory(self, device: DeviceProperties, kept: tuple[str, ...] | None) -> Rewritten:
+        """The fusion with the values in memory that kernels are expected to read, not compute.
+
+        Parameters
+        ----------
+        kept : tuple of str or None
+            The values that all kernels but the first to compute them read. None where heuristics
+            decide.
+        """
+        chosen = choose_invariants(self.fusion, device) if kept is None else kept
+        invariants = tuple(dict.fromkeys((*self.at_many, *chosen)))
+        rewrites = Rewrites(
+            materialized=self.reread.materialized,
+            recomputed=self.reread.recomputed,
+            invariants=invariants,
+        )
+        return Rewritten(materialize_invariants(self.fusion, invariants), rewrites)
 
 
 def in_tiles(before: Rewritten, parts: Mapping[Value, int]) -> Rewritten:

@@ -34,7 +34,7 @@ from .given_rewrites import rewritten_as
 from .grouper import Grouper, Rules
 from .product_kernels import Grouped, with_product_kernels
 from .reasons import split_reasons
-from .rewritten import in_memory, in_two_steps
+from .rewritten import Common, in_two_steps
 from .scheduling import schedule
 from .splits.common_rows import Splits, last_steps
 from .splits.split_policy import ByDims, CommonRows, choose_splits
@@ -111,7 +111,7 @@ class Segmenter:
         products: ProductPolicy = ProductPolicy.AUTO,
         misaligned: frozenset[Value] = frozenset(),
     ) -> None:
-        self._fusion, self._device, self._products = fusion, device, products
+        self._common, self._device, self._products = Common.of(fusion), device, products
         self._two_steps, self._misaligned = two_steps, misaligned
         self._wholes: dict[tuple[tuple[str, ...], bool, bool], _Whole] = {}
 
@@ -123,7 +123,7 @@ class Segmenter:
         return faster_cut(first, others[0], self._device) if others else first
 
     def _whole(self, choice: Choice) -> _Whole:
-        kept = in_memory(self._fusion, self._device, choice.kept)
+        kept = self._common.in_memory(self._device, choice.kept)
         key = kept.rewrites.invariants, choice.over_rows, choice.rereads_rows
         if key not in self._wholes:
             every = self._products is not ProductPolicy.AUTO

@@ -69,6 +69,8 @@ class RegionFinder:
             The boxes that a given schedule has of it. It gets so many at any sizes, whether or not
             the heuristics would cut it there.
         """
+        if value not in self.pieced and not self._cut:
+            return ()
         start = Read(value, self.axes.index(value))
         if any(isinstance(op_of(node).form, Random) for node, _ in self.elements.computed(start)):
             return ()  # neighbours in memory draw their numbers together
