@@ -31,6 +31,8 @@ _LARGER = 4
 """The largest tensor within a definition is at most so many times its inputs and outputs."""
 INPUT_ELEMENTS = 1 << 33
 """Most elements of an input, about. Little is read of some, as where one of a dim is selected."""
+LONGEST = 1 << 33
+"""Longest extent: what reads a few elements of its inputs would grow without end."""
 _TRIES = 6
 
 
@@ -107,7 +109,7 @@ class Extents:
         if 0.85 < ratio < 1.15:
             return False
         before = list(self.extents)
-        first = max(1, round(self.extents[0] * ratio))
+        first = min(max(1, round(self.extents[0] * ratio)), LONGEST)
         left = ratio * self.extents[0] / first
         self.extents[0] = first
         if left < 0.85:

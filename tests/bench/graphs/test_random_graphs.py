@@ -88,6 +88,11 @@ def test_a_dim_of_which_one_is_selected_is_not_grown_beyond_memory():
     assert max(map(prod, shapes)) < 2 * INPUT_ELEMENTS
 
 
+def test_what_reads_few_elements_grows_to_an_end():
+    found = entry(10, 78, family="rare")
+    assert all(prod(x.shape) <= 2 * INPUT_ELEMENTS for x in found.inputs)
+
+
 def test_numbers_are_finite_and_not_all_alike():
     for number in range(0, 30, 2):
         e = entry(2, number, bytes=SMALL)
