@@ -23,7 +23,7 @@ from tests.lowering.harness import (
 )
 from tritonfuser import FusionDefinition
 from tritonfuser.cache.keys.signature import signature
-from tritonfuser.lowering.access.memory_orders import memory_orders
+from tritonfuser.lowering.access.memory_orders import common_orders, memory_orders
 from tritonfuser.lowering.passes.concretize import concretize
 from tritonfuser.lowering.passes.memory_orders import reduce_in_memory_order
 from tritonfuser.lowering.refine.kernel_times import timed_kernels
@@ -351,3 +351,47 @@ def test_reductions_of_what_lies_in_two_orders_keep_the_order_of_dims() -> None:
     fusion = concretize(recorded, signature(recorded, given, torch.device("cpu")))
     assert reduce_in_memory_order(fusion) is fusion
     check(body, *given, facts=NARROW)
+
+
+def test_reductions_of_one_shape_stay_in_one_kernel() -> None:
+    """One of them could be in memory order, and the other lies in two."""
+
+    def body(fd: Any, x: Any, z: Any) -> Any:
+        y = fd.ops.permute(x, [1, 0])
+        return fd.ops.sum(y, [0, 1]), fd.ops.sum(fd.ops.mul(y, z), [0, 1])
+
+    absent = [torch.empty(4096, 4096, device="meta")] * 2
+    assert schedulers(lowered(body, absent)) == ["reduction", "reduction"]
+    check(body, noise(6, 8), noise(8, 6), facts=NARROW)
+
+
+def test_a_small_permuted_tensor_is_reduced_beside_what_is_computed_of_it() -> None:
+    def body(fd: Any, x: Any, z: Any) -> Any:
+        y = fd.ops.permute(x, [1, 0])
+        return fd.ops.sum(y, [0, 1]), fd.ops.add(y, z)
+
+    def straight(fd: Any, y: Any, z: Any) -> Any:
+        return fd.ops.sum(y, [0, 1]), fd.ops.add(y, z)
+
+    absent = [torch.empty(64, 256, device="meta"), torch.empty(256, 64, device="meta")]
+    turned = timed_kernels(lowered(body, absent).segmented, H200).seconds
+    assert turned < 1.05 * timed_kernels(lowered(straight, absent[1:] * 2).segmented, H200).seconds
+
+
+def test_sums_of_many_slices_have_one_order() -> None:
+    """Each sum has twice as many slices of its input as the one before it: 4096 in the end."""
+
+    def body(fd: Any, x: Any) -> Any:
+        length = 5100
+        for step in (1 << k for k in range(12)):
+            length -= step
+            low = fd.ops.slice(x, [0, 0], [length, 512])
+            x = fd.ops.add(low, fd.ops.slice(x, [step, 0], [length + step, 512]))
+        return fd.ops.sum(fd.ops.permute(x, [1, 0]), [0, 1])
+
+    given = [torch.empty(5100, 512)]
+    recorded = record(body, given).fusion.ir
+    fusion = concretize(recorded, signature(recorded, given, torch.device("cpu")))
+    orders = common_orders(fusion)
+    (operand,) = (node.args[0] for node in fusion.nodes if node.op == "sum")
+    assert orders[operand] == (0, 1)

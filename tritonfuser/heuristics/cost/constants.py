@@ -108,9 +108,9 @@ class Constants:
     drift : float
         Share of a row by which programs that loop over rows are apart.
     written_in_part : float
-        Bytes that memory moves for each byte of the sectors that warps of a flat kernel write in
-        part. H200, 33 kernels of random definitions with a twentieth of their bytes or more in such
-        sectors: the choice over the fastest is 1.02, 1.17 and 1.45 (median, 90th percentile,
+        More bytes that memory moves, for each byte of the sectors that warps of a flat kernel write
+        in part. H200, 33 kernels of random definitions with a twentieth of their bytes or more in
+        such sectors: the choice over the fastest is 1.02, 1.17 and 1.45 (median, 90th percentile,
         worst); without it 1.02, 1.43 and 2.53, and where they are a third of the bytes, kernels
         take 1.4 times as long as predicted.
     refetched : float

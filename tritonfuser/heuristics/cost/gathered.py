@@ -55,19 +55,19 @@ class Gathered:
         at_once : (tuple of float, float)
             The same of programs that run at a time, and their number.
         lines : float
-            Lines that the program touches, if it finds none in the L1 cache.
+            Lines that the loads of the program touch, of those of each load each once.
         """
         many, programs = at_once
         opened, requested = self._opened(tile), self._touched(tile, SECTOR_BYTES)
         if not requested:
             return Windows()
-        found = requested - _distinct(requested, opened)
-        window, hit_lines = self._opened(many) / programs, lines * found / requested
-        n = self._count
+        n, found = self._count, requested - _distinct(requested, opened)
+        first = self.lines(tile, self._touched(tile, CACHE_LINE_BYTES) / CACHE_LINE_BYTES)
+        window, hit_lines = self._opened(many) / programs, max(lines - n * first, 0.0)
         return Windows(n * opened, n * window, n * self._again, n * found, hit_lines)
 
     def lines(self, tile: Tile, requested: float) -> float:
-        """Lines that a load touches which asks for so many at the positions of a tile: each line of
+        """Lines that loads touch which ask for so many at the positions of a tile: each line of
         their windows once.
 
         H200, warps that read at random places of a window in the L1 cache: 2.4 clocks a load, as

@@ -33,8 +33,9 @@ than one more launch."""
 
 BOXES_LAUNCHES = 1.5
 """Launches that all boxes of a value may take at positions that they do not have, to join a kernel.
-Where these take 1.67 launches kernels of their own take 0.64 of the time (H200, a shift by one of
-seven rows); where they take 1.27 the cost model predicts 1.10 of it."""
+Memory hides some of it. It lies between two definitions: where boxes take 1.67 launches, kernels of
+their own take 0.64 of the time of one kernel (H200, measured), and where they take 1.27, 1.10 of it
+(by the cost model)."""
 
 
 @dataclass(frozen=True)
@@ -99,8 +100,8 @@ class Joining:
         """The most bytes that a result with fewer positions than a flat kernel may have to join it.
 
         None for any number, 0 for not at all. All programs compute the result, also at positions
-        that it does not have. This must take less time than the launch that is saved: one launch
-        for all boxes of a value, which read much of what the kernel reads.
+        that it does not have. This must take less time than the launch that is saved; all boxes of
+        a value together may take ``BOXES_LAUNCHES``.
         """
         idle = hint(group.loops.row_extent) - hint(anchor.loops.row_extent)
         hidden = self.device.launch_s * self.device.instructions_per_s
@@ -138,7 +139,10 @@ class Joining:
     def _why_not_scheduled(
         self, anchor: Anchor, grown: FusionGroup, nesting: Nesting
     ) -> str | None:
-        """None, or why no scheduler takes a group with an anchor in it. One takes all flat ones."""
+        """None, or why no scheduler takes a group with an anchor in it.
+
+        The pointwise scheduler or the transpose one takes each flat group.
+        """
         if not grown.reduced:
             return None
         problem = self.problem(grown)

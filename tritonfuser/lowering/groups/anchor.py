@@ -67,7 +67,7 @@ class Anchor:
     part : int or None
         As in ``Store``.
     parts : int
-        The boxes that its value is computed in.
+        Number of boxes that its value is computed in.
     """
 
     value: Value

@@ -12,7 +12,7 @@ from ...ir import Fusion, Node, Value
 from ...ops.builder import GraphBuilder, as_call
 from ...ops.table import Library, Moments, Reduction
 from ..access.aliases import requested_order, resolve
-from ..access.memory_orders import common_order, memory_orders
+from ..access.memory_orders import Order, common_orders, memory_orders, row_major
 from .substitution import Substitution, next_free, rebuilt
 
 
@@ -46,39 +46,51 @@ def reduce_in_memory_order(fusion: Fusion) -> Fusion:
 
     Where such a reduction takes two steps, the first one reduces equal parts of all elements. Parts
     in the order of the dims would have each element of a channels-last tensor in another line.
+    Reductions of tensors of one shape are moved together or not at all, to share their kernels.
     """
-    moved = {node: order for node in fusion.nodes if (order := _slowest_first(fusion, node))}
+    moved = _moved(fusion)
     if not moved:
         return fusion
     builder = GraphBuilder(*next_free(fusion))
     for node in fusion.nodes:
         builder.loc = node.loc
         if node in moved:
-            operand = as_call(node).value("arg")
-            found = builder.call("permute", operand, moved[node])
+            operand, order = moved[node]
+            slowest_first = sorted(range(len(order)), key=lambda dim: -order[dim])
+            found = builder.call("permute", operand, slowest_first)
             node = Substitution({operand: found}).node(node)
         builder.nodes.append(node)
     return rebuilt(fusion, builder.nodes, Substitution())
 
 
-def _slowest_first(fusion: Fusion, node: Node) -> list[int]:
-    """The dims of what a reduction of all of them reduces, in their memory order. Empty where they
-    are in it, where it is not known, and for any other node.
+def _moved(fusion: Fusion) -> dict[Node, tuple[Value, Order]]:
+    """The reductions to move, with what they reduce and its memory order."""
+    reduced = {node: operand for node in fusion.nodes if (operand := _operand(node)) is not None}
+    if not reduced:
+        return {}
+    orders = common_orders(fusion)
+    of_shapes: dict[tuple[int, ...], set[Order | None]] = {}
+    for operand in reduced.values():
+        of_shapes.setdefault(operand.tensor.sizes, set()).add(orders.get(operand))
+    return {
+        node: (operand, orders[operand])
+        for node, operand in reduced.items()
+        if len(of_shapes[operand.tensor.sizes]) == 1
+        and orders.get(operand, row_major(operand.tensor.rank)) != row_major(operand.tensor.rank)
+    }
 
-    Of a reduction of some dims the order says too which other results have their axes in common:
-    of random definitions with such sums two take 1.14 and 1.33 times as long in memory order.
+
+def _operand(node: Node) -> Value | None:
+    """What a reduction of all of several dims reduces. None for any other node.
+
+    Of a reduction of some dims the order says too which other results have their axes in common: of
+    random definitions with such sums two take 1.14 and 1.33 times as long in memory order.
     """
     call = as_call(node)
     if not isinstance(call.op.form, Reduction | Moments):
-        return []
+        return None
     operand = call.value("arg")
-    if len(call.dims()) < operand.tensor.rank:
-        return []
-    order = common_order(fusion, operand)
-    if order is None:
-        return []
-    found = sorted(range(len(order)), key=lambda dim: -order[dim])
-    return [] if found == sorted(found) else found
+    return operand if len(call.dims()) == operand.tensor.rank > 1 else None
 
 
 def _stored(fusion: Fusion) -> frozenset[Value]:
