@@ -61,13 +61,14 @@ class Gathered:
         opened, requested = self._opened(tile), self._touched(tile, SECTOR_BYTES)
         if not requested:
             return Windows()
-        n, found = self._count, requested - _distinct(requested, opened)
-        first = self.lines(tile, self._touched(tile, CACHE_LINE_BYTES) / CACHE_LINE_BYTES)
-        window, hit_lines = self._opened(many) / programs, max(lines - n * first, 0.0)
+        n, distinct = self._count, _distinct(requested, opened)
+        # Sectors of a line are loaded one by one: each is missed once.
+        hit_lines = max(lines - n * distinct / SECTOR_BYTES, 0.0)
+        window, found = self._opened(many) / programs, requested - distinct
         return Windows(n * opened, n * window, n * self._again, n * found, hit_lines)
 
     def lines(self, tile: Tile, requested: float) -> float:
-        """Lines that loads touch which ask for so many at the positions of a tile: each line of
+        """Lines that a load touches which asks for so many at the positions of a tile: each line of
         their windows once.
 
         H200, warps that read at random places of a window in the L1 cache: 2.4 clocks a load, as
