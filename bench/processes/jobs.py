@@ -9,7 +9,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -17,6 +17,7 @@ from multiprocessing.connection import Connection
 from typing import Any, Protocol
 
 from .gpu_lock import GpuLock
+from .lost_device import LOST_DEVICE, is_device_lost
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,8 @@ class Message:
     outcome : Outcome, optional
         The job's outcome, once it is measured or has failed.
     prepared : bool
-        Whether the job was prepared. Without it and an outcome the worker took the job.
+        Whether the job was prepared. Without it and an outcome the worker begins to prepare or to
+        measure the job.
     held, waited : float
         Seconds that the worker held the GPU lock and waited for it, while preparing.
     """
@@ -117,6 +119,8 @@ class Shared:
 def work(jobs: Sequence[Job], shared: Shared, pipe: Connection, first: Sequence[int] = ()) -> None:
     """The loop of a worker: prepare jobs until none is left, then measure its jobs.
 
+    A worker that has lost its device ends behind the outcome of the job that lost it.
+
     Parameters
     ----------
     first : sequence of int
@@ -128,19 +132,29 @@ def work(jobs: Sequence[Job], shared: Shared, pipe: Connection, first: Sequence[
     prepared: list[int] = []
     for place in chain(first, iter(shared.take, None)):
         pipe.send(Message(place))
-        outcome = _attempt(partial(jobs[place].prepare, context))
+        # A worker that takes another's place may start when others measure.
+        with gpu_lock if shared.start_measuring.is_set() else nullcontext():
+            outcome = _attempt(partial(jobs[place].prepare, context))
         _freeze_garbage()
         if outcome.error is None:
             prepared.append(place)
             pipe.send(Message(place, prepared=True))
         else:
             pipe.send(Message(place, outcome))
+            _end_if_lost()
     pipe.send(Message(held=gpu_lock.held, waited=gpu_lock.waited))
     shared.start_measuring.wait()
     for place in prepared:
         with gpu_lock:
+            pipe.send(Message(place))
             outcome = _attempt(jobs[place].measure)
         pipe.send(Message(place, outcome))
+        _end_if_lost()
+
+
+def _end_if_lost() -> None:
+    if is_device_lost():
+        os._exit(LOST_DEVICE)  # what the interpreter frees at its end would raise
 
 
 def _freeze_garbage() -> None:
@@ -165,9 +179,12 @@ def _exit_with_parent() -> None:
 
 
 def _attempt(step: Callable[[], Any]) -> Outcome:
-    """Run a step; an exception becomes the outcome's error."""
+    """Run a step; an exception becomes the outcome's error, and so does a fault of its kernels."""
     try:
-        return Outcome(step())
+        result = step()
+        if is_device_lost():
+            return Outcome(error="a kernel had a fault, which has ended the use of the device")
+        return Outcome(result)
     except Exception as error:
         last = traceback.format_exception_only(error)[-1].strip()
         return Outcome(error=last or type(error).__name__)

@@ -10,7 +10,7 @@ import multiprocessing
 import os
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -19,6 +19,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 from .jobs import Job, Message, Outcome, Shared, work
+from .lost_device import LOST_DEVICE
 from .progress import Progress
 
 PROCESSES = min(12, os.cpu_count() or 1)
@@ -112,14 +113,14 @@ class _Worker:
 
     Attributes
     ----------
-    preparing : (int, float), optional
-        The job that it prepares, and since when.
+    busy : (int, float), optional
+        The job that it prepares or measures, and since when.
     """
 
     process: BaseProcess
     taken: set[int] = field(default_factory=set)
     ready: bool = False
-    preparing: tuple[int, float] | None = None
+    busy: tuple[int, float] | None = None
 
 
 class _WorkerPool:
@@ -184,17 +185,22 @@ class _WorkerPool:
         for pipe in list(self._open):
             worker = self._workers[pipe]
             # A message that waits may be that the job is prepared.
-            if worker.preparing is None or pipe.poll():
+            if worker.ready or worker.busy is None or pipe.poll():
                 continue
-            place, begun = worker.preparing
+            place, begun = worker.busy
             if time.monotonic() - begun < self._each:
                 continue
             worker.process.kill()
             self._open.remove(pipe)
             del self._workers[pipe]
             self._found[place] = Outcome(error=f"did not compile in {self._each:.0f} s")
-            again = sorted(worker.taken - {place})
-            self._prepared.difference_update(again)
+            self._take_place_of(worker, {place})
+
+    def _take_place_of(self, worker: _Worker, done: Container[int]) -> None:
+        """Start a worker that prepares again what another had taken, and goes on from there."""
+        again = [place for place in sorted(worker.taken) if place not in done]
+        self._prepared.difference_update(again)
+        if again or self._shared.taken_count.value < len(self._jobs):
             self._start_worker(again)
 
     @property
@@ -223,7 +229,7 @@ class _WorkerPool:
         try:
             message: Message = pipe.recv()
         except EOFError:
-            self._record_lost_jobs(worker)
+            self._record_death(worker)
             return False
         if message.place is None:
             worker.ready = True
@@ -231,19 +237,26 @@ class _WorkerPool:
             self._waited += message.waited
         elif message.outcome is not None:
             worker.taken.discard(message.place)
-            worker.preparing = None
+            worker.busy = None
             self._found[message.place] = message.outcome
         else:
             worker.taken.add(message.place)
-            worker.preparing = None if message.prepared else (message.place, time.monotonic())
+            worker.busy = None if message.prepared else (message.place, time.monotonic())
             if message.prepared:
                 self._prepared.add(message.place)
         return True
 
-    def _record_lost_jobs(self, worker: _Worker) -> None:
-        """Record errors for the jobs that a dead worker had taken."""
+    def _record_death(self, worker: _Worker) -> None:
+        """The job that ended its worker has an error; the worker's others are prepared again."""
         worker.ready = True
         worker.process.join()
-        lost = Outcome(error=f"its process ended with code {worker.process.exitcode}")
-        self._found.update(dict.fromkeys(worker.taken, lost))
+        code = worker.process.exitcode
+        if code == 0:
+            return
+        lost = Outcome(error=f"its process ended with code {code}")
+        if worker.busy is not None:
+            self._found[worker.busy[0]] = lost
+        elif code != LOST_DEVICE:  # nobody knows which of them it was: it may end the next worker
+            self._found.update(dict.fromkeys(worker.taken, lost))
+        self._take_place_of(worker, self._found)
         worker.taken.clear()

@@ -24,6 +24,7 @@ from ..measure.kernel_times import KernelTimes, all_kernel_times, warm_up
 from ..measure.least_time import least_time
 from ..measure.timing import free
 from ..processes.jobs import JobContext
+from ..processes.lost_device import is_device_lost
 from ..tables.records import OURS, SKIPPED
 from .definition_outline import outline
 from .definition_results import COMPILED, EAGER, TOLERATED, Result
@@ -101,13 +102,17 @@ class DefinitionJob:
                 self._timed(who, partial(run, *self._written.arguments(self._inputs())))
             self._runs[who] = run
         except Exception as error:
+            if is_device_lost():
+                raise RuntimeError(f"{who}: {brief(error)}") from error
             self._failures[who] = brief(error)
 
     def _timed(self, who: str, call: Callable[[], Any]) -> None:
-        """The seconds of a first call, whose kernels may still run."""
+        """Keep the seconds of a first call, whose kernels may still run, and wait for these."""
         begun = time.perf_counter()
         call()
         self._first[who] = time.perf_counter() - begun
+        if self.device == "cuda":
+            torch.cuda.synchronize()  # a fault is raised here, where it is known whose it is
 
     def measure(self) -> Result:
         """Check tritonfuser and the compiled function, then measure the kernels of all three."""

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.processes import workers
+from bench.processes import jobs, workers
 from bench.processes.workers import Limits, run_jobs
 from tests.bench.test_child_process import gone
 
@@ -63,6 +63,8 @@ class Failing:
             os._exit(7)
         if self.where == f"hang in {here}":
             time.sleep(60)
+        if self.where == f"lose the device in {here}":
+            jobs.is_device_lost = lambda: True
 
 
 def test_all_is_prepared_before_anything_is_measured_and_that_one_at_a_time():
@@ -97,6 +99,19 @@ def test_errors_are_outcomes(tmp_path):
         "its process ended with code 7",
         None,
     ]
+
+
+@pytest.mark.parametrize("phase", ["prepare", "measure"])
+@pytest.mark.parametrize("end", ["die", "lose the device"])
+def test_a_job_that_ends_its_worker_is_the_only_one_lost(phase, end):
+    """One worker has them all, before and behind it."""
+    kinds = ["", "", f"{end} in {phase}", "", ""]
+    found = run_jobs([Failing(kind) for kind in kinds], 1)
+    assert [o.result for o in found] == ["done", "done", None, "done", "done"]
+    assert {
+        "die": "its process ended with code 7",
+        "lose the device": "a kernel had a fault",
+    }[end] in found[2].error
 
 
 def test_limits_end_the_run():
