@@ -76,6 +76,7 @@ def any_params(draw):
                 "persistent",
                 "descriptors",
                 "backwards",
+                "staged",
                 "evict_hints",
             )
             values[row.name] = draw(st.booleans())

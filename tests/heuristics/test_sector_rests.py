@@ -20,6 +20,7 @@ from tritonfuser.heuristics.params import (
     TransposeParams,
 )
 from tritonfuser.heuristics.problem import ElementWork
+from tritonfuser.heuristics.search import rows
 from tritonfuser.lowering import pipeline
 from tritonfuser.lowering.cost import segment_time
 
@@ -34,9 +35,11 @@ def stacked_softmax(fd: Any, x: Any) -> Any:
 
 
 def one_segment(*sizes: int) -> Any:
-    """The kernel that has a row for the three numbers; they may be unrolled as well."""
+    """The kernel that has a row for the three numbers; they may be unrolled as well, or copied in
+    another order and be whole in threads."""
     given = [torch.empty(3, *sizes, dtype=torch.bfloat16, device="meta")]
-    with mock.patch.object(pipeline, "with_short_unrolled", lambda first, *_: first):
+    unrolled = mock.patch.object(pipeline, "with_short_unrolled", lambda first, *_: first)
+    with unrolled, mock.patch.object(rows, "may_be_staged", lambda _: False):
         (piece,) = record(stacked_softmax, given).segments(given, arch="sm_90").segments
     return piece
 
@@ -102,10 +105,12 @@ def test_the_axes_of_each_group_are_in_the_order_in_which_less_is_lost() -> None
     x = torch.empty(2775, 64, 7, 7, dtype=torch.bfloat16, device="meta")
     factor = torch.empty(7, 64, 2775, device="meta").permute(2, 1, 0)
     given = [x, factor]
-    piece = record(with_sums_of_columns, given).segments(given, arch="sm_90").segments[0]
+    with mock.patch.object(rows, "may_be_staged", lambda _: False):
+        piece = record(with_sums_of_columns, given).segments(given, arch="sm_90").segments[0]
     found, as_written = piece.params.axes, tuple(n for group in piece.problem.order for n in group)
     assert [set(found[:2]), set(found[2:])] == [set(group) for group in piece.problem.order]
-    assert lost_bytes(piece, piece.params) == 0
+    # The factor's own pieces of 12 bytes are left.
+    assert lost_bytes(piece, piece.params) < 0.02 * x.numel() * x.element_size()
     assert lost_bytes(piece, replace(piece.params, axes=as_written)) > x.numel() * x.element_size()
 
 
@@ -231,5 +236,49 @@ def test_warps_of_long_loops_store_sectors_in_part_at_different_times(
         block_x=1, block_r=4096, persistent=False, num_warps=8, align=align, num_stages=stages
     )
     times = Times(piece.problem, ElementWork())
-    stored = 2 * 283 * columns
-    assert least * stored <= times.lost_bytes(params) <= most * stored
+    stored, results = 2 * 283 * columns, 4 * 283
+    assert least * stored <= times.lost_bytes(params) <= most * stored + results
+
+
+def largest_permuted(fd: Any, x: Any, y: Any) -> Any:
+    """``[A, 4, B, C] -> [C, B, A]``: the largest of four, and their sum, in another order."""
+    x = fd.ops.permute(fd.ops.add(fd.ops.cast(x, DataType.Float), y), [3, 1, 2, 0])
+    return fd.ops.max(x, [1]), fd.ops.sum(x, [1])
+
+
+def test_results_that_lie_across_are_written_by_pieces() -> None:
+    """H200: two results of 148,663,746 rows of four, by pieces of 4 bytes: 6.9 ms, where without
+    them the model had 0.7. Single pieces at any distance took 15 to 21 ps each."""
+    sizes = (20, 4, 231, 231)
+    x = torch.empty(sizes, dtype=torch.bfloat16, device="meta")
+    given = [x, torch.empty(sizes, device="meta")]
+    with mock.patch.object(pipeline, "with_short_unrolled", lambda first, *_: first):
+        fd = record(largest_permuted, given)
+        piece = fd.segments(given, arch="sm_90").segments[0]
+    assert [stream.is_store for stream in piece.problem.results] == [True, True]
+    as_loaded = replace(
+        rows_as_loaded(), block_x=256, axes=(2, 1, 0), evict_hints=piece.params.evict_hints
+    )
+    time = segment_time(piece, as_loaded)
+    assert time is not None
+    pieces = 2 * 20 * 231 * 231
+    assert time.resources["L2 stores"] == pytest.approx(15e-12 * pieces, rel=0.1)
+    assert time.seconds > 10e-12 * pieces
+
+
+def test_results_that_other_kernels_compute_with_are_stores() -> None:
+    """Another kernel computes the exponential again, from the maximum: nobody asked for it by name,
+    and all that uses it here is this kernel's."""
+
+    def body(fd: Any, x: Any) -> Any:
+        top = fd.ops.max(x, [1], keepdim=True)
+        powers = fd.ops.exp(fd.ops.sub(x, top))
+        found = fd.ops.div(powers, fd.ops.sum(powers, [1], keepdim=True))
+        return fd.ops.sum(found, [0])
+
+    given = [torch.empty(4096, 40_000, device="meta")]
+    pieces = record(body, given).segments(given, arch="sm_90").segments
+    stored = {name.name for piece in pieces for name in piece.outputs}
+    for piece in pieces:
+        results = [out for m in piece.members for out in m.node.outs if out.name in stored]
+        assert piece.problem.result_bytes == sum(4 * out.tensor.numel for out in results)

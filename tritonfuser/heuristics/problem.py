@@ -113,8 +113,8 @@ class Problem:
         reduced without one (``co_reduced``). 0 for as many as ``reduction_depth``.
     full_outputs : bool
         Some result runs over both axes.
-    dependent_outputs : bool
-        Some result over both axes needs a reduction of the kernel.
+    dependent_outputs, independent_outputs : bool
+        Some result over both axes needs a reduction of the kernel; some needs none.
     scans : bool
         The kernel has a scan along r.
     outer_members : int
@@ -150,6 +150,9 @@ class Problem:
         Bytes of the results of reductions that are stored.
     streams : tuple of Stream
         The tensors that are read and written.
+    results : tuple of Stream
+        Where the results of reductions along rows lie that are stored, one for each row: their
+        bytes are among ``result_bytes``.
     ops_per_element : int
         Ops of the kernel.
     accumulators : int
@@ -182,6 +185,7 @@ class Problem:
     reduction_passes: int = 0
     full_outputs: bool = False
     dependent_outputs: bool = False
+    independent_outputs: bool = False
     scans: bool = False
     outer_members: int = 0
     outer_loops: int = 1
@@ -197,6 +201,7 @@ class Problem:
     crossing: int = 1
     result_bytes: int = 0
     streams: tuple[Stream, ...] = ()
+    results: tuple[Stream, ...] = ()
     ops_per_element: int = 1
     accumulators: int = 1
     published_sums: int = 0
@@ -219,7 +224,7 @@ class Problem:
         found = [self.parallel, self.reduced, self.outer_batch, self.co_reduced, self.crossing]
         found.append(self.result_bytes)
         found += self.axes
-        for stream in self.streams:
+        for stream in (*self.streams, *self.results):
             found += stream.sizes()
         if self.core is not None:
             found += self.core.sizes()

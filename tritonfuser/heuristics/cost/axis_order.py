@@ -47,6 +47,7 @@ def _changed(problem: Problem, order: Numbers, across: Numbers) -> Problem:
     return replace(
         made,
         streams=tuple(_moved(stream, places, made) for stream in problem.streams),
+        results=tuple(_moved(stream, places, made) for stream in problem.results),
         across=second,
         crossing=prod(made.axes[place] for place in second),
     )

@@ -146,6 +146,10 @@ class Constants:
     registers_address : float
         For each address of a thread that is no offset from another. Fitted to 324 kernels of random
         definitions as compiled for sm_90: half of them take 0.84 to 1.29 times the estimate.
+    registers_staged, registers_staged_column : float
+        For each element of a thread that has whole rows, and for each of them and each reduction
+        over the rows beside ``registers_column``: it holds all of a row at a time. Of 63 kernels of
+        random ops as compiled for sm_90.
     """
 
     launch_s: float = 2.55e-06
@@ -198,6 +202,8 @@ class Constants:
     registers_pipeline: float = 9.58
     registers_load: float = 1.04
     registers_address: float = 0.6
+    registers_staged: float = 1.7
+    registers_staged_column: float = 2.3
 
 
 H200_CONSTANTS = Constants()

@@ -24,6 +24,7 @@ from .gathered import around_bytes
 from .model import registers_each
 from .numbers import ARRAYS, PLAIN, Numbers
 from .registers import LATER, LoadedAtOnce, register_limit
+from .rows.staged import all_fit
 from .rows.traffic import RowStreams
 from .spread import Spreading, across_share, lies_both_ways
 from .strided import with_axes
@@ -136,7 +137,7 @@ class Counting:
         if _is_one_tile(params):
             computed = float(self.computed_share(tile, threads, traffic.neighbours, PLAIN))
         of_problem = self._of_problem
-        if of_problem.draws and self._draws_apart(params):
+        if of_problem.draws and (tile.staged or self._draws_apart(params)):
             words = min(max(size / threads, 1.0), 1.0 * RANDOM_WORDS)
             of_problem = of_problem._replace(draws=words * of_problem.draws)
         return Counts(
@@ -191,6 +192,7 @@ class Counting:
         meets = 1.0 * (tile.loops * (tile.x > 1) * (tile.r > 1) * self._crosses)
         meets = m.maximum(meets, 1.0 * tile.over_rows * (self._of_problem.reductions > 0))
         meets = m.maximum(meets, 1.0 * tile.loops * problem.scans)
+        meets = m.maximum(meets, 1.0 * tile.loops * tile.staged)
         return TileCounts(
             programs=1.0 * tile.programs,
             steps=1.0 * tile.steps,
@@ -202,6 +204,7 @@ class Counting:
             kept_tensors=kept_tensors * tile.keeps_rows,
             accumulators=self._accumulators * tile.loops,
             alone=m.maximum(meets, 1.0 * tile.masked),
+            staged=1.0 * tile.staged,
         )
 
     def computed_share(
@@ -220,12 +223,16 @@ class Counting:
             turn = m.maximum(threads * wide / tile.x, 1.0)
         found = m.ceil(max(self._problem.reduced, 1) / turn) * turn / tile.r
         along_rows = 1 * tile.loops > 1 * tile.over_rows
-        return m.where(along_rows, 1.0, m.minimum(found, 1.0))
+        found = m.where(along_rows, 1.0, m.minimum(found, 1.0))
+        return m.where(tile.staged, max(self._problem.reduced, 1) / tile.r, found)
 
     def _tile(self, params: KernelParams) -> KernelTile:
         """The tile of params; the last one is kept, since several counts ask for it in turn."""
         if self._last is None or self._last[0] is not params:
-            self._last = params, tile_of(self._problem, params)
+            tile = tile_of(self._problem, params)
+            if tile.staged and not all_fit(self._problem):
+                tile = tile._replace(staged=False)
+            self._last = params, tile
         return self._last[1]
 
     def _is_flat_tile(self, params: KernelParams) -> bool:

@@ -74,6 +74,9 @@ class Counts(NamedTuple):
         Over the lanes of a program, once for each row or in each step.
     reduced_steps : float
         How often they are done: for each piece of a row.
+    staged : float
+        1 where threads have whole rows, which go through shared memory: a program computes nothing
+        until all its threads have written what they loaded there.
     lanes : float
         Lanes that a reduction is over.
     results : float
@@ -133,6 +136,7 @@ class Counts(NamedTuple):
     kept_tensors: Number
     accumulators: Number
     alone: Number
+    staged: Number
     lanes: Number
     results: Number
     row_lanes: Number
@@ -196,6 +200,7 @@ class TileCounts(NamedTuple):
     kept_tensors: Number
     accumulators: Number
     alone: Number
+    staged: Number
 
 
 class LeastCounts(NamedTuple):
@@ -223,6 +228,7 @@ class LeastCounts(NamedTuple):
     kept_tensors: Number
     accumulators: Number
     alone: Number
+    staged: Number
     lanes: Number
     results: Number
     row_lanes: Number
@@ -256,3 +262,4 @@ class HeldOfElement(NamedTuple):
     accumulators: float
     columns: float
     words: float
+    staged: float = 0.0

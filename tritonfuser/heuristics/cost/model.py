@@ -142,7 +142,7 @@ def _order(n: Counts, running: Number, ahead: Number, m: Numbers) -> Number:
     found = m.where(n.taken == 1.0, SHARPNESS, known)
     follow = (n.steps > 1) * (n.passes <= 1) * (ahead <= 1)
     alone = n.is_flat * (running < 2)
-    return m.where(follow + alone > 0, m.minimum(found, IN_TURN), found)
+    return m.where(follow + alone + n.staged > 0, m.minimum(found, IN_TURN), found)
 
 
 def wanted_registers(n: Counts | LeastCounts, c: Constants, m: Numbers = PLAIN) -> Number:
@@ -169,6 +169,7 @@ def registers_each(n: Counts | LeastCounts | HeldOfElement, c: Constants) -> Num
         + c.registers_accumulator * n.accumulators
         + c.registers_column * n.columns
         + c.registers_word * n.words
+        + n.staged * (c.registers_staged + c.registers_staged_column * n.columns)
     )
 
 

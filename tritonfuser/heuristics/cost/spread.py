@@ -14,6 +14,7 @@ their lanes are written and read one after another.
 
 from __future__ import annotations
 
+from math import log2
 from typing import NamedTuple
 
 from ...device import SHARED_BANKS
@@ -79,6 +80,8 @@ class Spreading:
         each = max(tile.x * tile.r / threads, 1.0)
         wide = min(each, neighbours)
         clocks = 0.0
+        if tile.staged:
+            return self._lanes_over(tile, threads, wide, neighbours, computed, PLAIN)
         if self._columns:
             clocks += self._columns * self._clocks(tile.r, wide, threads)
         if self._reductions and not self._inner:
@@ -131,6 +134,13 @@ class Spreading:
             along = neighbours if self._inner else 1.0
             runs = m.maximum(computed * tile.x * tile.r / threads / along, 1.0)
             results = results + self._scan_share * m.maximum(runs - results, 0.0)
+        # Threads with whole rows reduce them by themselves. Sums over rows they exchange once, at
+        # the end, through all lanes of a warp.
+        lanes = m.where(tile.staged, 1.0, lanes)
+        results = m.where(tile.staged, m.maximum(tile.x / threads, 1.0), results)
+        row_lanes = m.where(tile.staged, 1.0, row_lanes)
+        exchanged = self._columns * tile.r * log2(self._lanes) / tile.steps
+        values = m.where(tile.staged, exchanged, values)
         return Spread(lanes, results, row_lanes, values)
 
     def _clocks(self, columns: int, wide: float, threads: int) -> float:

@@ -48,6 +48,8 @@ class KernelTile(NamedTuple):
         Parts of a row that are reduced apart: what all threads have of it, and each other tail.
     masked : bool
         Whether elements that steps of the loop load have masks.
+    staged : bool
+        Whether each thread has whole rows, loaded through shared memory.
     """
 
     programs: int
@@ -61,6 +63,7 @@ class KernelTile(NamedTuple):
     over_rows: bool = False
     pieces: int = 1
     masked: bool = False
+    staged: bool = False
 
 
 def tile_of(problem: Problem, params: HeuristicParams) -> KernelTile:
@@ -86,7 +89,8 @@ def _over_rows(problem: Problem, params: InnerOuterPersistentParams) -> KernelTi
     tile = loop_over_rows(problem, params.block_m, row, PLAIN)
     rows = ceil_div(problem.parallel, max(problem.outer_batch, 1))
     masked = row != max(problem.reduced, 1) or rows % params.block_m != 0
-    tile = tile._replace(pieces=_pieces(problem, params, params.row_tiling), masked=masked)
+    pieces = _pieces(problem, params, params.row_tiling)
+    tile = tile._replace(pieces=pieces, masked=masked, staged=params.staged)
     if params.parts == 1:
         return tile
     return tile._replace(passes=2 * tile.passes, programs=tile.programs * params.parts)
@@ -101,6 +105,7 @@ def _rows(problem: Problem, params: HeuristicParams) -> KernelTile:
     in_one_step = sums and tiling.block + tails >= max(problem.reduced, 1)
     if tiling.in_registers or in_one_step:
         tile = whole_rows(problem, tiling.rows, tiling.block + tails)
+        tile = tile._replace(staged=tiling.staged)
     else:
         tile = loop_along_rows(problem, sums, tiling.rows, tiling.block, tails, PLAIN)
         past_end = not tails and max(problem.reduced, 1) % tiling.block != 0

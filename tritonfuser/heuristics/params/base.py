@@ -43,6 +43,8 @@ class RowTiling:
         Loads of a row carry eviction hints for the L2 cache.
     unroll : int
         Steps of a loop over a row that one pass of its body takes.
+    staged : bool
+        Each thread has whole rows, which are loaded through shared memory.
     """
 
     rows: int
@@ -54,6 +56,7 @@ class RowTiling:
     backwards: bool = False
     evict_hints: bool = True
     unroll: int = 1
+    staged: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

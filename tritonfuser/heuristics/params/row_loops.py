@@ -46,6 +46,8 @@ class InnerOuterPersistentParams(KernelParams):
     axes : tuple of int
         The order of the axes of rows, as in ``InnerPersistentParams``. Those that sums over the
         rows keep, along which programs lie, come before those that a program loops over.
+    staged : bool
+        As in ``ReductionParams``: for short rows, with ``parts`` of 1, without ``prefetch``.
     """
 
     scheduler: ClassVar[str] = "inner_outer_persistent"
@@ -59,6 +61,7 @@ class InnerOuterPersistentParams(KernelParams):
     align: Side = 1
     prefetch: bool = False
     axes: Axes = ()
+    staged: bool = False
 
     @property
     def row_parts(self) -> int:
@@ -77,4 +80,5 @@ class InnerOuterPersistentParams(KernelParams):
             align=self.align,
             can_align=True,
             in_registers=True,
+            staged=self.staged,
         )

@@ -78,6 +78,7 @@ class _RowParams(KernelParams):
             backwards=getattr(self, "backwards", False),
             evict_hints=self.evict_hints,
             unroll=self.unroll,
+            staged=getattr(self, "staged", False),
         )
 
     def _blocks(self) -> list[dict[str, int]]:
@@ -87,9 +88,19 @@ class _RowParams(KernelParams):
 
 @dataclass(frozen=True, kw_only=True)
 class ReductionParams(_RowParams):
-    """A reduction whose outputs are all reduced. Nothing is read twice."""
+    """A reduction whose outputs are all reduced. Nothing is read twice.
+
+    Attributes
+    ----------
+    staged : bool
+        Each thread has whole rows: it reduces them by itself, and a tile has nothing behind their
+        ends. Tensors whose rows lie one behind the other are loaded and stored as one run of
+        memory, which goes through shared memory. For short rows, ``persistent`` without tails.
+    """
 
     scheduler: ClassVar[str] = "reduction"
+
+    staged: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,9 +120,17 @@ class _RereadParams(_RowParams):
 
 @dataclass(frozen=True, kw_only=True)
 class InnerPersistentParams(_RereadParams):
-    """Normalization along contiguous rows: results are used with the rows they came from."""
+    """Normalization along contiguous rows: results are used with the rows they came from.
+
+    Attributes
+    ----------
+    staged : bool
+        As in ``ReductionParams``.
+    """
 
     scheduler: ClassVar[str] = "inner_persistent"
+
+    staged: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

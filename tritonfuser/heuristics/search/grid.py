@@ -117,12 +117,13 @@ class Grid:
 
     def _tile(self, problem: Problem, sizes: dict[str, Array]) -> KernelTile:
         kind, tails = PARAMS[self._scheduler], sizes.get("tails", 0)
+        staged = self._alternative.fixed.get("staged", False)
         if kind.loops_over_rows:
             row = sizes["block_r"] + tails
-            return loop_over_rows(problem, sizes["block_m"], row, ARRAYS)
+            return loop_over_rows(problem, sizes["block_m"], row, ARRAYS)._replace(staged=staged)
         rows, block = sizes["block_x"], sizes["block_r"]
         if self._alternative.fixed.get("persistent", False):
-            return whole_rows(problem, rows, block + tails)
+            return whole_rows(problem, rows, block + tails)._replace(staged=staged)
         is_reduction = issubclass(kind, ReductionParams)
         return loop_along_rows(problem, is_reduction, rows, block, tails, ARRAYS)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from ..cost.rows.staged import may_be_staged
 from ..integers import next_power_of_2
 from ..params import MAX_TAILS, PARAMS
 from ..problem import Problem
@@ -27,6 +28,13 @@ of 16 (0.97 both)."""
 
 MOST_ROWS = 512
 """Most rows of a program."""
+
+FEWEST_WARPS = 2
+"""Warps of a program whose threads have whole rows. Within one warp Triton moves elements by
+shuffles of registers: 6248 instructions where two warps have 4424, and 240 bytes spilled."""
+
+MOST_STAGED = 256
+"""Most rows of a step of a loop over rows, of which each thread has some whole."""
 
 DEEPEST = 4
 """Most stages of a pipeline that are tried. ``num_stages`` may be more."""
@@ -53,9 +61,30 @@ def rows_space(scheduler: str, problem: Problem) -> SearchSpace:
         tiles = Choice(("block_r", "tails", "align"), whole)
         choices = (_rows(problem), tiles, LOADS_FIRST, warps(problem))
         sides = fits_threads(problem, "block_x", "block_r")
-        found.append(Alternative({"persistent": True}, choices, sides))
+        apart = {"staged": False} if hasattr(PARAMS[scheduler], "staged") else {}
+        found.append(Alternative({"persistent": True, **apart}, choices, sides))
+        if apart:
+            found += _staged(problem, "block_x", MOST_ROWS, {"persistent": True})
     found += _loops(scheduler, problem)
     return SearchSpace(scheduler, with_orders(problem, found))
+
+
+def _staged(
+    problem: Problem, rows: str, most: int, fixed: Mapping[str, bool]
+) -> Iterator[Alternative]:
+    """Short rows that lie one behind the other, of which each thread has some, whole."""
+    if not may_be_staged(problem):
+        return
+    length, threads = next_power_of_2(problem.reduced), problem.device.warp_size
+    tile = ((length, (), 1),) if "persistent" in fixed else ((length, ()),)
+    choices = (
+        Choice.of(rows, tuple(powers(FEWEST_WARPS * threads, most))),
+        Choice(("block_r", "tails", "align")[: len(tile[0])], tile),
+        Choice.of("num_warps", tuple(powers(FEWEST_WARPS, most // threads))),
+    )
+    held, _ = fits_threads(problem, rows, "block_r")
+    whole = AtMost(("num_warps",), 1, (rows,), scale=threads)
+    yield Alternative({**fixed, "staged": True}, choices, (held, whole))
 
 
 def _rows(problem: Problem) -> Choice:
@@ -154,5 +183,6 @@ def inner_outer_space(problem: Problem) -> SearchSpace:
         warps(problem),
     )
     sides = fits_threads(problem, "block_m", "block_r")
-    found = Alternative({}, choices, sides)
-    return SearchSpace("inner_outer_persistent", with_orders(problem, [found]))
+    found = [Alternative({"staged": False}, choices, sides)]
+    found += _staged(problem, "block_m", MOST_STAGED, {})
+    return SearchSpace("inner_outer_persistent", with_orders(problem, found))

@@ -56,7 +56,7 @@ from .softmax_functions import (
     lane_sum,
     rescale,
 )
-from .thread_functions import by_thread
+from .thread_functions import by_thread, masked_rows_of, rows_of, run_of
 
 # --- arguments -----------------------------------------------------------------------------------
 

@@ -32,3 +32,38 @@ def by_thread(x, threads: tl.constexpr, vector: tl.constexpr):
             apart = tl.permute(tl.reshape(x, [rows, turns, threads, vector]), [0, 2, 1, 3])
             x = tl.reshape(apart, [rows, threads, turns * vector])
     return x
+
+
+@triton.jit
+def rows_of(run, length: tl.constexpr, width: tl.constexpr, rows: tl.constexpr):
+    """``[N] -> [width, rows]``: rows of ``length`` elements, one behind the other.
+
+    Each thread has whole rows, read from shared memory. Of a row that is shorter than ``width`` the
+    last element is repeated.
+    """
+    first = tl.arange(0, rows)[None, :] * length
+    place = first + tl.minimum(tl.arange(0, width)[:, None], length - 1)
+    found = tl.gather(run, tl.reshape(place, [width * rows]), 0)
+    return tl.reshape(found, [width, rows])
+
+
+@triton.jit
+def run_of(rows, length: tl.constexpr):
+    """``[width, rows] -> [N]``: the way back from ``rows_of``, without what is behind a row.
+
+    Row behind row in shared memory, so that threads with single neighbours each read other banks.
+    """
+    width: tl.constexpr = rows.shape[0]
+    many: tl.constexpr = rows.shape[1]
+    place = tl.arange(0, width * many)
+    at = tl.minimum(place // length * width + place % length, width * many - 1)
+    return tl.gather(tl.reshape(tl.trans(rows), [width * many]), at, 0)
+
+
+@triton.jit
+def masked_rows_of(
+    run, length: tl.constexpr, width: tl.constexpr, rows: tl.constexpr, mask, other: tl.constexpr
+):
+    """The same with ``other`` where a mask does not hold."""
+    found = rows_of(run, length, width, rows)
+    return tl.where(mask, found, tl.full([], other, run.dtype))

@@ -22,6 +22,7 @@ from .lines import Name
 from .memory.loads import LoadWriter
 from .memory.pairs import PairWriter
 from .memory.repeated_loads import PartOf, RepeatWriter
+from .memory.staged_rows import StagedRows
 from .memory.stores import StoreWriter
 from .reductions.forms import reduce_member
 from .reductions.member_tile import Finish, ReductionContext
@@ -116,7 +117,8 @@ class KernelWriters:
         self.writer = index.writer
         repeats = RepeatWriter(index, part)
         self.pairs = PairWriter(index, nest)
-        self.loads = LoadWriter(index, repeats, self.pairs, facts.stored, facts.fresh)
+        staged = StagedRows(index, nest)
+        self.loads = LoadWriter(index, repeats, self.pairs, staged, facts.stored, facts.fresh)
         self._special_load = special_load
         self.values = ValueWriter(
             facts.fusion, facts.stored, repeats, self._load, self._reduce_again

@@ -11,7 +11,7 @@ from ...heuristics.problem import Problem
 from ...heuristics.streams import Stream
 from ...ir import Fusion, Value
 from ...ops.builder import op_of
-from ...ops.table import Moments
+from ...ops.table import Moments, Scan
 from ...symbolic.index_expr import Axis, extent
 from ...symbolic.queries import min_by_hint
 from ...symbolic.sizes import hint, is_size
@@ -25,6 +25,7 @@ from ..groups.fusion_group import FusionGroup
 from ..groups.online_pairs import online_pairs
 from ..legality.row_sharing import why_not_published
 from ..segments.member import Member
+from ..segments.store import Store
 from ..tile.aligned_rows import vector_of_rows
 from .core_facts import CoreFacts
 from .second_sides import with_second_side
@@ -62,8 +63,7 @@ def problem_of(
     known = known_bytes(maker.fusion, traffic, device)
     late = _loads_after_reductions(group, maker, traffic)
     groups, numbers = _free_groups(group, parallel), numbered_axes(group, maker)
-    rows = tuple(axis for free in groups for axis in free) if reduced and numbers else parallel
-    axes = (*rows, *reduced)
+    axes = _all_axes(groups, parallel, reduced, numbers)
     found = Problem(
         parallel=extent(parallel),
         reduced=extent(reduced),
@@ -71,6 +71,7 @@ def problem_of(
         reduction_passes=group.row_passes,
         full_outputs=group.full_outputs,
         dependent_outputs=group.dependent_outputs,
+        independent_outputs=group.independent_outputs,
         scans=group.scans,
         outer_members=len(group.outer),
         outer_loops=group.loops_over_rows if group.outer else 1,
@@ -117,8 +118,44 @@ def _aligned_vector_elements(
     return vector_of_rows(traffic, group.parallel, reduced, apart)
 
 
+def with_results(
+    problem: Problem, group: FusionGroup, maker: AnchorMaker, stores: Sequence[Store]
+) -> Problem:
+    """The facts with the stores of results of reductions, one for each row, that others load.
+
+    Until all groups are made it is not known which of them are loaded: other kernels may compute
+    from a result what its own computes from it.
+    """
+    if not stores:
+        return replace(problem, result_bytes=0) if problem.result_bytes else problem
+    traffic = maker.traffic(group.reads, group.stores)
+    parallel, reduced = order_axes(group.parallel, traffic), order_axes(group.reduced, traffic)
+    numbers = numbered_axes(group, maker)
+    axes = _all_axes(_free_groups(group, parallel), parallel, reduced, numbers)
+    members = (m for m in group.members if not isinstance(op_of(m.node).form, Scan))
+    reduced_to = {value for member in members for value in member.node.outs}
+    along = (maker.traffic.of_store(store) for store in stores if store.value in reduced_to)
+    return replace(
+        problem,
+        results=tuple(_stream(item, None, 0, parallel, reduced, axes) for item in along),
+        result_bytes=sum(s.value.tensor.numel * s.value.dtype.info.bytes for s in stores),
+    )
+
+
+def _all_axes(
+    groups: tuple[tuple[Axis, ...], ...],
+    parallel: tuple[Axis, ...],
+    reduced: tuple[Axis, ...],
+    numbers: tuple[Axis | None, ...],
+) -> tuple[Axis, ...]:
+    """The axes of a kernel as ``Problem.axes`` has them."""
+    rows = tuple(axis for free in groups for axis in free) if reduced and numbers else parallel
+    return (*rows, *reduced)
+
+
 def _result_bytes(group: FusionGroup, fusion: Fusion) -> int:
-    """Bytes of the results of the group's reductions that other kernels or the caller use."""
+    """Bytes of the results of the group's reductions that other kernels or the caller use, as far
+    as it is known from the group: see ``with_results``."""
     members = (*group.members, *group.outer)
     own = {*group.nodes, *(member.node for member in members)}
     given = {output.value for output in fusion.outputs}

@@ -26,6 +26,7 @@ from ..segments.store import Store
 from ..tile.aligned_rows import row_start
 from .later_loads import with_later_loads
 from .placement import Placement
+from .problem_facts import with_results
 from .reasons import reason_of, with_names
 from .second_sides import crossing_axes
 
@@ -186,9 +187,10 @@ def _segment(
     group = placed.groups[number]
     if group.library is not None:
         return _library_segment(placed, group.library, name)
-    problem = placed.problem(group)
     members = _members(placed, group)
-    stores = (*group.stores, *_result_stores(members, loads, number))
+    results = _result_stores(members, loads, number)
+    problem = with_results(placed.problem(group), group, placed.maker, results)
+    stores = (*group.stores, *results)
     nodes = _nodes(placed, footprint, members, stores)
     work = kernel_work(nodes, footprint.computed)
     scheduled = placed.scheduled(group, problem, work)

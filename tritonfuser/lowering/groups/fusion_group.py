@@ -51,8 +51,8 @@ class FusionGroup:
         The elementwise ops and views that it computes.
     full_outputs : bool
         Whether some store runs over ``reduced`` too.
-    dependent_outputs : bool
-        Whether such a store depends on a reduction of the group.
+    dependent_outputs, independent_outputs : bool
+        Whether such a store depends on a reduction of the group, and whether one depends on none.
     loops_over_rows : int
         Loops over the rows that reductions and stores take, if ``outer`` makes them loop.
     scans : bool
@@ -83,6 +83,7 @@ class FusionGroup:
     nodes: frozenset[Node] = frozenset()
     full_outputs: bool = False
     dependent_outputs: bool = False
+    independent_outputs: bool = False
     loops_over_rows: int = 1
     scans: bool = False
     library: Node | None = None
@@ -193,6 +194,7 @@ class FusionGroup:
             stores=(*self.stores, anchor.store),
             full_outputs=self.full_outputs or full,
             dependent_outputs=self.dependent_outputs or depends,
+            independent_outputs=self.independent_outputs or (full and not depends),
             loops_over_rows=max(self.loops_over_rows, loops),
         )
 

@@ -142,9 +142,40 @@ def _why_not_rows(segment: Segment, params: HeuristicParams, tiling: RowTiling) 
             "loads_first would change nothing",
             "Use loads_first=None, or num_stages=1.",
         )
+    if tiling.staged:
+        refusal = _why_not_staged(segment, params, tiling)
+        if refusal is not None:
+            return refusal
     if tiling.align > 1:
         return _why_not_at_vectors(segment, params, tiling)
     return _why_not_held(segment, params, tiling)
+
+
+def _why_not_staged(segment: Segment, params: HeuristicParams, tiling: RowTiling) -> Refusal | None:
+    """The refusal of ``staged``: a tile must have several rows, each whole."""
+    name, hint = f"segment {segment.name} ({segment.scheduler})", "Use staged=False."
+    rows = "block_m" if params.loops_over_rows else "block_x"
+    if not tiling.in_registers or tiling.tails or tiling.align > 1:
+        return Refusal(
+            f"{name}: rows in loops, in tiles with tails or at vectors are not whole in a thread, "
+            f"got {params}",
+            f"Use persistent=True, tails=() and align=1, or {hint[4:]}",
+        )
+    if params.row_parts > 1 or params.prefetches:
+        return Refusal(
+            f"{name}: rows that programs share, or that are loaded a step ahead into registers, do "
+            "not go through shared memory",
+            f"Use parts=1 and prefetch=False, or {hint[4:]}",
+        )
+    if tiling.rows == 1 or tiling.block == 1 or segment.co_reduced:
+        return Refusal(
+            f"{name}: a tile needs several rows of several elements, which no reduction reads "
+            f"together, got {rows}={tiling.rows} and block_r={tiling.block}",
+            hint,
+        )
+    if is_size(segment.reduced_extent):
+        return Refusal(f"{name} has rows whose length varies", hint)
+    return None
 
 
 def _why_not_unrolled(

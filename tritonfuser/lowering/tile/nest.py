@@ -75,6 +75,9 @@ class Nest:
         The tile that the last program along the grid has, and no other.
     loads_first : bool
         Whether loads come before all that is computed.
+    staged : bool
+        Whether threads have whole rows, and rows that lie one behind the other are loaded through
+        shared memory.
     """
 
     tiles: tuple[Tile, ...]
@@ -90,6 +93,13 @@ class Nest:
     rows_of_threads: bool = False
     rest: Tile | None = None
     loads_first: bool = False
+    staged: bool = False
+
+    @property
+    def row_sides(self) -> tuple[Tile, Tile]:
+        """The tiles along rows and over rows, where threads have whole rows."""
+        row, rows = sorted((t for t in self.tiles if t.block is not None), key=lambda t: t.place)
+        return row, rows
 
     @property
     def loop_tile(self) -> Tile | None:

@@ -83,12 +83,12 @@ _Rows = ReductionParams | InnerPersistentParams | OuterPersistentParams | ScanPa
 def _rows(segment: Segment, params: _Rows) -> Nest:
     # Rows that are reduced together are one program's, and no others with them.
     *apart, along = ordered_groups(segment, params)
+    tiling = params.row_tiling
     lone = params.block_x == 1 and not segment.co_reduced
     block_x = None if lone else params.block_x
-    x, x_axes = tile_over("x", along, block_x)
+    x, x_axes = tile_over("x", along, block_x, int(tiling.staged))
     s, s_axes = tile_over("s", apart[0] if apart else (), None)
-    place = 0 if lone else 1
-    tiling = params.row_tiling
+    place = 0 if lone or tiling.staged else 1
     r, *peeled = tiles = _row_tiles(segment, tiling, place)
     end = r.end
     if tiling.in_registers:  # guards are on the length of rows, and not on that of whole vectors
@@ -105,6 +105,7 @@ def _rows(segment: Segment, params: _Rows) -> Nest:
         backwards=tiling.backwards,
         evict_hints=tiling.evict_hints,
         unroll=tiling.unroll,
+        staged=tiling.staged,
     )
     return _aligned(found, segment, tiling.align, tiles)
 
@@ -147,6 +148,7 @@ def _rows_in_loop(segment: Segment, params: InnerOuterPersistentParams) -> Nest:
         m, m_axes = _part_of_rows(shares, s_axes, block)
     else:
         m, m_axes = tile_over("m", looped, block)
+    m = replace(m, place=int(params.staged))
     if params.parts > 1:
         shared = cooperative_nest(segment, params, s, m, {**s_axes, **m_axes})
         tiling, split = params.row_tiling, shared.row_split
@@ -157,7 +159,7 @@ def _rows_in_loop(segment: Segment, params: InnerOuterPersistentParams) -> Nest:
     assert fits, f"a row of {row} in blocks of {params.block_r}"
     if not params.tails:
         assume_length(row, params.block_r, params.block_m, params.num_warps, segment.problem)
-    place = 0 if lone else 1
+    place = 0 if lone or params.staged else 1
     tiles = _row_tiles(segment, params.row_tiling, place)
     found = Nest(
         (s, m, *tiles),
@@ -165,7 +167,8 @@ def _rows_in_loop(segment: Segment, params: InnerOuterPersistentParams) -> Nest:
         ((s, s.axis.extent),),
         row_maps({**s_axes, **m_axes}, segment.reduced, tiles),
         sides(m, *tiles),
-        rows_of_threads=_has_rows_of_threads(segment, params),
+        rows_of_threads=not params.staged and _has_rows_of_threads(segment, params),
+        staged=params.staged,
     )
     return _aligned(found, segment, params.align, tiles)
 

@@ -100,6 +100,8 @@ class LeastLoads:
                 run = m.minimum(tile.r if tensor.lies_along_r else tile.x, tensor.run)
                 loads = m.maximum(loads, taken / run)
             lines = lines if tensor.is_cached else lines + loads * there
+        # What is behind the ends of rows is not loaded where threads have whole rows.
+        accesses = m.where(tile.staged, accesses * valid, accesses)
         neighbours = (1.0, self._most) if many.aligned else (wide, self._widest)
         return SureLoads(accesses, lines, self._elements(tile.passes), 0.0, neighbours)
 

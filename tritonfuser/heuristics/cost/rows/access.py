@@ -47,10 +47,14 @@ class RowTensor:
         Whether all rows load the same of it, as of weights.
     digits : list of Digit
         The quotients and remainders of the positions of a row that its elements lie at.
+    is_result : bool
+        Whether it is what a reduction of the kernel gives, one element for each row.
     """
 
-    def __init__(self, problem: Problem, stream: Stream, times: int) -> None:
-        self.stream, self._problem = stream, problem
+    def __init__(
+        self, problem: Problem, stream: Stream, times: int, is_result: bool = False
+    ) -> None:
+        self.stream, self._problem, self.is_result = stream, problem, is_result
         self.times = times * stream.accessed_share
         self.strides = TensorStrides(stream)
         self.unused = unused_share(problem, stream, self.strides)
@@ -69,7 +73,7 @@ class RowTensor:
     def nearer(self) -> int:
         """The side whose neighbours are nearer in memory."""
         sides, axes = self._problem.places, self._problem.axes
-        if not all(sides):
+        if not all(sides) or not self.stream.along_r:
             return X
         along_x, along_r = (warp_bytes(self.strides, axes, sides, side) for side in (X, R))
         return X if along_x < along_r else R

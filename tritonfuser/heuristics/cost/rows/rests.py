@@ -107,9 +107,15 @@ class RowRests:
         apart.
 
         Programs that loop over rows do so at the same time. What the next step uses is near, and
-        between more steps programs drift apart as they do between two.
+        between more steps programs drift apart as they do between two. What another program uses it
+        may do in a step as much later or earlier.
         """
         if not tile.over_rows:
             return min(apart / self._positions, 1.0)
         steps = apart / (tile.x * self._row)
-        return H200_CONSTANTS.drift * steps / tile.steps if 1 < steps < tile.steps else 0.0
+        if steps <= 1:
+            return 0.0
+        later = steps % tile.steps
+        if steps > tile.steps:
+            later = min(later, tile.steps - later)
+        return H200_CONSTANTS.drift * later / tile.steps

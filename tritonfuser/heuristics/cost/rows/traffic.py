@@ -35,6 +35,7 @@ from .access import (
     slice_bytes,
 )
 from .rests import RowRests, row_rest
+from .staged import staged_apart
 from .warps import RowWarps
 
 
@@ -64,7 +65,9 @@ class RowStreams:
     def __init__(self, problem: Problem) -> None:
         self._problem, self._running = problem, running_side(problem)
         self.tensors = [
-            RowTensor(problem, stream, times) for stream, times in Counter(problem.streams).items()
+            RowTensor(problem, stream, times, streams is problem.results)
+            for streams in (problem.streams, problem.results)
+            for stream, times in Counter(streams).items()
         ]
         self._tiles: dict[tuple[KernelTile, int], _TileTraffic] = {}
         self._warps = RowWarps(problem)
@@ -78,12 +81,14 @@ class RowStreams:
     def traffic(self, params: KernelParams, tile: KernelTile, align: int, threads: int) -> Traffic:
         """Loads and stores of a step under params, whose tiles begin at ``align`` elements."""
         at_once = self._at_once(tile, align)
-        widths = [touched.width(threads) for touched in at_once.touched]
-        widest = layout(at_once.touched, widths)
-        lines = accesses = addresses = only_loads = slices = positions = written = 0.0
+        through, others = staged_apart(self._problem, tile, at_once.touched)
+        widths = [touched.width(threads) for touched in others]
+        widest = layout(others, widths)
+        accesses, lines, written = through.accesses, through.lines, through.written_bytes
+        addresses = only_loads = slices = positions = 0.0
         windows: list[Windows] = []
         neighbours = [1, 1]
-        for touched, width in zip(at_once.touched, widths, strict=True):
+        for touched, width in zip(others, widths, strict=True):
             tensor, count = touched.tensor, touched.elements
             loads = touched.taken * max(count / width / NVIDIA_WARP_SIZE, 1.0)
             accesses += loads
@@ -122,7 +127,7 @@ class RowStreams:
             beside=float(neighbours[1 - self._running]),
             loads=only_loads,
             loaded_elements=at_once.loaded_elements,
-            index_instructions=positions * self._index_of_each,
+            index_instructions=positions * self._index_of_each + through.index_instructions,
             written_bytes=written,
             windows=together(windows),
         )
@@ -213,7 +218,7 @@ class RowStreams:
             stream = tensor.stream
             along_x, along_r = stream.along_x, stream.along_r
             count = (tile.x if along_x else 1) * (tile.r if along_r else 1)
-            often = tensor.times / (tile.steps * tile.passes if _is_before(stream, tile) else 1)
+            often = tensor.times / _steps_without(tensor, tile)
             taken = often * _share_of_passes(stream, tile)
             scale = (more[X] if along_x else 1.0) * (more[R] if along_r else 1.0) * taken
             same = max(min(stream.r_same, tile.r), 1) if along_r else 1
@@ -231,7 +236,8 @@ class RowStreams:
                 fetched += new * scale
                 again += 0.0 if stream.is_late else new * scale
             sectors += sector_bytes * scale
-            if tensor.is_full:
+            if along_x:
+                scale /= _steps_of_a_row(tensor, tile)
                 _, line_bytes = tensor.strides.touched(met, CACHE_LINE_BYTES)
                 lines += times * line_bytes * scale
                 pair_bytes = times * tensor.strides.touched(met, FETCHED_BYTES)[1]
@@ -270,6 +276,21 @@ def _warps_drift(params: KernelParams, tile: KernelTile) -> bool:
 def _is_stored_whole(tensor: RowTensor) -> bool:
     """Whether all positions are stored, at no indices of another tensor."""
     return tensor.stream.is_store and tensor.is_full and tensor.gathered is None
+
+
+def _steps_without(tensor: RowTensor, tile: KernelTile) -> float:
+    """The steps, or the steps of a pass, of which one loads or stores a tensor."""
+    if _is_before(tensor.stream, tile):
+        return tile.steps * tile.passes
+    ends = tensor.is_result and not tile.over_rows
+    return tile.steps if ends else 1
+
+
+def _steps_of_a_row(tensor: RowTensor, tile: KernelTile) -> float:
+    """The steps that load the same elements of a tensor, since it does not run along their loop:
+    the first of them fetches these."""
+    is_same = not tensor.stream.along_r and not tile.over_rows and not tensor.is_result
+    return tile.steps * tile.passes if is_same else 1
 
 
 def _is_before(stream: Stream, tile: KernelTile) -> bool:

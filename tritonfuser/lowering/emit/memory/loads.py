@@ -17,6 +17,7 @@ from ..lines import Name, Run
 from .blocks import block_of
 from .pairs import Access, PairWriter
 from .repeated_loads import RepeatWriter
+from .staged_rows import StagedRows
 from .transposed_blocks import is_transposed, transposed
 
 
@@ -27,6 +28,8 @@ class LoadWriter:
     ----------
     pairs : PairWriter
         Is told of loads that may be of both elements of pairs.
+    staged : StagedRows
+        Which loads are of whole rows, through shared memory.
     stored : mapping
         Values in memory, with the strides of their buffers in elements.
     fresh : collection of Value
@@ -44,6 +47,7 @@ class LoadWriter:
         index: IndexWriter,
         repeats: RepeatWriter,
         pairs: PairWriter,
+        staged: StagedRows,
         stored: Mapping[Value, tuple[int, ...]],
         fresh: Container[Value] = frozenset(),
     ) -> None:
@@ -56,6 +60,7 @@ class LoadWriter:
         self.fresh = fresh
         self.loaded: list[Read] = []
         self.pairs = pairs
+        self.staged = staged
 
     def load(self, read: Read) -> Name:
         """Load a value at an index, or take a scalar from the kernel's arguments; and bind it."""
@@ -75,6 +80,9 @@ class LoadWriter:
         offset = offset_of(read.index, self.stored[value])
         dims = self.axes.dims(offset) | self.masks.guard_dims(read.guards)
         self.loaded.append(read)
+        start = self.staged.start(offset, read.guards)
+        if start is not None:
+            return self._of_run(value, start, dims)
         fresh = value in self.fresh
         known = "" if fresh else value.name  # such a load gets no other policy for caches
         repeat = self.repeats.repeat(offset, read.guards)
@@ -84,6 +92,21 @@ class LoadWriter:
         text = load_text(pointer, self.repeats.mask(dims, read.guards, repeat), fresh)
         each = self.writer.define(value, text, dims, value.dtype, None, "_lane", known)
         return self.writer.spread(value, Run(each, repeat, self.repeats.axis(repeat).name))
+
+    def _of_run(self, value: Value, start: Affine, dims: frozenset[str]) -> Name:
+        """A load of whole rows, which are one run of memory from an offset on."""
+        fresh = value in self.fresh
+        run = self.staged.positions()
+        text = load_text(f"{address(self.index, value, start)} + {run}", f"{run}_mask", fresh)
+        known = "" if fresh else value.name
+        loaded = self.writer.define(value, text, dims, value.dtype, None, "_run", known)
+        mask = self.masks.name(dims)
+        text = self.staged.of_rows(loaded.text, mask)
+        name = self.writer.define(value, text, dims, value.dtype)
+        if not mask:
+            return name
+        lines = self.writer.scope_for(dims).lines
+        return self.writer.masked_loads.add(name, lines, self.axes.masked(dims))
 
     def _each(self, read: Read, offset: Affine, dims: frozenset[str], known: str) -> Name:
         """A load of an element for each position of a tile."""

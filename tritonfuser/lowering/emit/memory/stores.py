@@ -12,7 +12,7 @@ from ...access.traffic import offset_of
 from ...segments.store import Store
 from ...tile.axis_map import AxisMap
 from ..expressions import cast_text, typed
-from ..indexing.addresses import address
+from ..indexing.addresses import address, with_max_contiguous
 from ..lines import Line, Name
 from ..values import ValueWriter
 from .blocks import block_of
@@ -82,6 +82,10 @@ class StoreWriter:
         text = cast_text(name.text, name.dtype, store.value.dtype)
         operands = self._operands(store.value, offset, replace(name, text=text), masked, guards)
         loc = None if store.scatter is None else store.scatter.loc
+        start = self.loads.staged.start(offset, guards)
+        if start is not None and name.dims == dims:
+            self._of_run(store.value, start, text, dims)
+            return
         transposes = is_transposed(self.axes, store.value, offset)
         block = block_of(self.axes, offset, masked, store.value.dtype, transposes)
         line = Line(f"tl.store({operands})", loc, stores=store.value.name, block=block)
@@ -89,6 +93,14 @@ class StoreWriter:
         if not guards and name.dims == dims:
             access = Access(line, text, self.axes.masked(masked))
             self.loads.pairs.add(store.value, offset, access, is_store=True)
+
+    def _of_run(self, value: Value, start: Affine, text: str, dims: frozenset[str]) -> None:
+        """Store whole rows, which are one run of memory from an offset on."""
+        staged = self.loads.staged
+        run = staged.positions()
+        pointer = with_max_contiguous(f"{address(self.index, value, start)} + {run}", {0: 1}, 1)
+        line = f"tl.store({pointer}, {staged.of_run(text)}, mask={run}_mask)"
+        self.writer.scope_for(dims).lines.append(Line(line, stores=value.name))
 
     def _operands(
         self, value: Value, offset: Affine, name: Name, masked: frozenset[str], guards: Guards
