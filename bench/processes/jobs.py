@@ -131,9 +131,9 @@ def work(jobs: Sequence[Job], shared: Shared, pipe: Connection, first: Sequence[
     context = JobContext(gpu_lock, shared.deadline)
     prepared: list[int] = []
     for place in chain(first, iter(shared.take, None)):
-        pipe.send(Message(place))
         # A worker that takes another's place may start when others measure.
         with gpu_lock if shared.start_measuring.is_set() else nullcontext():
+            pipe.send(Message(place))
             outcome = _attempt(partial(jobs[place].prepare, context))
         _freeze_garbage()
         if outcome.error is None:

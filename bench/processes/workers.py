@@ -251,7 +251,7 @@ class _WorkerPool:
         worker.ready = True
         worker.process.join()
         code = worker.process.exitcode
-        if code == 0:
+        if not code and worker.busy is None and not worker.taken:
             return
         lost = Outcome(error=f"its process ended with code {code}")
         if worker.busy is not None:

@@ -61,10 +61,25 @@ class Failing:
             raise ValueError(f"no {here}")
         if self.where == f"die in {here}":
             os._exit(7)
+        if self.where == f"exit in {here}":
+            sys.exit()
         if self.where == f"hang in {here}":
             time.sleep(60)
         if self.where == f"lose the device in {here}":
             jobs.is_device_lost = lambda: True
+
+
+@dataclass
+class Slow:
+    """Takes some seconds to be measured."""
+
+    seconds: float
+
+    def prepare(self, context):
+        pass
+
+    def measure(self):
+        time.sleep(self.seconds)
 
 
 def test_all_is_prepared_before_anything_is_measured_and_that_one_at_a_time():
@@ -102,7 +117,7 @@ def test_errors_are_outcomes(tmp_path):
 
 
 @pytest.mark.parametrize("phase", ["prepare", "measure"])
-@pytest.mark.parametrize("end", ["die", "lose the device"])
+@pytest.mark.parametrize("end", ["die", "lose the device", "exit"])
 def test_a_job_that_ends_its_worker_is_the_only_one_lost(phase, end):
     """One worker has them all, before and behind it."""
     kinds = ["", "", f"{end} in {phase}", "", ""]
@@ -110,8 +125,16 @@ def test_a_job_that_ends_its_worker_is_the_only_one_lost(phase, end):
     assert [o.result for o in found] == ["done", "done", None, "done", "done"]
     assert {
         "die": "its process ended with code 7",
+        "exit": "its process ended with code 0",
         "lose the device": "a kernel had a fault",
     }[end] in found[2].error
+
+
+def test_a_worker_that_waits_for_others_has_not_begun():
+    """The one that takes another's place waits while others measure, longer than a job may take."""
+    jobs = [Failing("die in measure"), *(Slow(1.5) for _ in range(4))]
+    found = run_jobs(jobs, 2, Limits(each=1))
+    assert [o.error for o in found[1:]] == [None] * 4
 
 
 def test_limits_end_the_run():

@@ -29,13 +29,15 @@ def test_values(body: Any, dtype: torch.dtype, rows: int, row: int) -> None:
     inputs = [x.cuda() for x in random_inputs(body, rows, row, dtype)]
     fd = record(body, inputs)
     data = fd.schedule(inputs).to_dict()
-    block = 1 << (row - 1).bit_length()
+    block, staged = 1 << (row - 1).bit_length(), 0
     for segment in data["segments"]:
         params = segment["params"]
         if params.get("staged") is not None and params["block_r"] <= block:
-            params.update(staged=True, block_r=block, tails=[], align=1)
+            staged += 1
+            params.update(staged=True, block_r=block, tails=[], align=1, num_warps=4)
             params["block_m" if "block_m" in params else "block_x"] = 128
             params |= {"persistent": True} if "persistent" in params else {"prefetch": False}
+    assert staged
     found = fd.run(inputs, schedule=data)
     compare([x.cpu() for x in found], [x.cpu() for x in reference(fd.fusion.ir, inputs)], 1e-4)
 

@@ -63,6 +63,16 @@ def test_bounds_are_not_above_times() -> None:
             assert timed is None or found.bound(number) <= timed.time.seconds * (1 + 1e-9)
 
 
+def test_other_orders_of_axes_are_not_tried() -> None:
+    """Rows are no runs of memory there."""
+    given = [torch.empty(100, 60, 31, device="meta")]
+    piece = record(sums, given).segments(given, arch="sm_90").segments[0]
+    staged = [
+        a for a in SPACES[piece.scheduler](piece.problem).alternatives if a.fixed.get("staged")
+    ]
+    assert len(staged) == 1 and "axes" not in staged[0].fields
+
+
 def test_threads_reduce_rows_by_themselves() -> None:
     """Nothing behind the end of a row is computed, and no lanes are exchanged."""
     piece = segments(sums, 2_000_000, 21)[0]

@@ -127,7 +127,7 @@ def _any_params(rng: random.Random) -> Data:
 def _value(field: str, scheduler: str, rng: random.Random) -> Any:
     if field.startswith("block_"):
         return 1 << rng.randrange(4 if scheduler == "matmul" else 0, 7)
-    if field in ("persistent", "prefetch", "descriptors", "backwards", "evict_hints"):
+    if field in ("persistent", "staged", "prefetch", "descriptors", "backwards", "evict_hints"):
         return rng.random() < 0.5
     if field == "tails":
         return [1 << rng.randrange(7) for _ in range(rng.choice((0, 0, 0, 1, 2, 3)))]

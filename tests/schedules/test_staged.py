@@ -51,7 +51,7 @@ def under(
     """Params, texts and results of kernels whose rows are staged; these are compared."""
     given = [framed(x) for x in inputs]
     fd = record(body, given)
-    changes = {"persistent": True, "block_x": 64, "block_m": 64, **ROWS, **fields}
+    changes = {"persistent": True, "block_x": 64, "block_m": 64, "num_warps": 4, **ROWS, **fields}
     found = lowered(fd, given, two_steps=False, **changes)
     with poisoned():
         results = planned(found, given).run(given)
@@ -62,32 +62,35 @@ def under(
 
 @pytest.mark.parametrize("body", [softmax, sums, norm_backward])
 @pytest.mark.parametrize("row", [17, 21, 32])
-@pytest.mark.parametrize("rows", [7, 64, 300])
+@pytest.mark.parametrize("rows", [1, 7, 64, 300])
 def test_values_of_rows_that_tiles_hold_or_reach_past(body: Any, rows: int, row: int) -> None:
     params, texts, _ = under(body, random_inputs(body, rows, row, torch.bfloat16))
     assert all(getattr(p, "staged", False) for p in params)
-    assert "rows_of(" in texts[0]
+    assert ("rows_of(" in texts[0]) == (rows > 1)
 
 
 @pytest.mark.parametrize(
     "dtype", [torch.half, torch.float, torch.double, torch.int32, torch.int64, torch.bool]
 )
 def test_dtypes(dtype: torch.dtype) -> None:
-    under(sums, random_inputs(sums, 100, 19, dtype))
+    _, (text,), _ = under(sums, random_inputs(sums, 100, 19, dtype))
+    assert "rows_of(tv0_run, 19, " in text
 
 
 @pytest.mark.parametrize("row", [2, 3, 5, 49])
 def test_lengths(row: int) -> None:
     """The element behind a row of 49 is the next row's."""
     block = 1 << (row - 1).bit_length()
-    under(softmax, random_inputs(softmax, 130, row, torch.float), block_r=block)
+    _, (text,), _ = under(softmax, random_inputs(softmax, 130, row, torch.float), block_r=block)
+    assert f"rows_of(tv0_run, {row}, " in text and "run_of(" in text
 
 
 def test_nan_and_infinity_stay_in_their_rows() -> None:
     x = torch.randn(70, 21)
     x[3, 20], x[4, 0], x[5] = float("nan"), float("inf"), float("-inf")
     x[6, 5] = -0.0
-    under(softmax, [x])
+    _, (text,), _ = under(softmax, [x])
+    assert "masked_rows_of(" in text
 
 
 @pytest.mark.parametrize("rows", [50, 64, 333])
@@ -145,10 +148,10 @@ def test_the_text_says_what_it_does() -> None:
 def test_numbers_of_rows_that_vary() -> None:
     fd = record(sums, [torch.randn(200, 21)])
     data = fd.schedule([torch.empty(200, 21, device="meta")], arch="sm_90").to_dict()
-    fields = {**ROWS, "tails": [], "persistent": True, "block_x": 64}
+    fields = {**ROWS, "tails": [], "persistent": True, "block_x": 64, "num_warps": 4}
     del fields["prefetch"]
     data["segments"][0]["params"].update(fields)
-    for rows in (200, 333, 5):
+    for rows in (200, 333, 5, 1):
         x = torch.randn(rows, 21)
         found = fd.run([x], schedule=data)
         compare(found, reference(fd.fusion.ir, [x]))
@@ -161,6 +164,7 @@ def test_numbers_of_rows_that_vary() -> None:
         (sums, {"block_r": 16, "tails": [8]}, "rows in loops, in tiles with tails"),
         (sums, {"block_x": 1}, r"several rows of several elements.*block_x=1 and block_r=32"),
         (norm_backward, {"prefetch": True}, "loaded a step ahead into registers"),
+        (softmax, {"num_warps": 1}, "through shared memory from 2 warps on, got num_warps=1"),
         (sums, {"block_r": 16}, "block_r=16 is too small"),
     ],
 )
@@ -172,7 +176,8 @@ def test_rows_that_are_not_whole_in_a_thread_are_refused(
     given = [torch.empty_like(x, device="meta") for x in inputs]
     data = fd.schedule(given, arch="sm_90").to_dict()
     rows = {"block_m": 64} if body is norm_backward else {"block_x": 64, "persistent": True}
-    data["segments"][0]["params"].update({"staged": True, "block_r": 32, "tails": [], **rows})
+    changes = {"staged": True, "block_r": 32, "tails": [], "num_warps": 4, **rows}
+    data["segments"][0]["params"].update(changes)
     if body is norm_backward:
         data["segments"][0]["params"]["prefetch"] = False
     data["segments"][0]["params"].update(fields)

@@ -79,9 +79,9 @@ class Spreading:
         is not in the ``computed`` share of the tile."""
         each = max(tile.x * tile.r / threads, 1.0)
         wide = min(each, neighbours)
-        clocks = 0.0
         if tile.staged:
             return self._lanes_over(tile, threads, wide, neighbours, computed, PLAIN)
+        clocks = 0.0
         if self._columns:
             clocks += self._columns * self._clocks(tile.r, wide, threads)
         if self._reductions and not self._inner:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from ..cost.rows.staged import may_be_staged
+from ..cost.rows.staged import FEWEST_WARPS, may_be_staged
 from ..integers import next_power_of_2
 from ..params import MAX_TAILS, PARAMS
 from ..problem import Problem
@@ -28,10 +28,6 @@ of 16 (0.97 both)."""
 
 MOST_ROWS = 512
 """Most rows of a program."""
-
-FEWEST_WARPS = 2
-"""Warps of a program whose threads have whole rows. Within one warp Triton moves elements by
-shuffles of registers: 6248 instructions where two warps have 4424, and 240 bytes spilled."""
 
 MOST_STAGED = 256
 """Most rows of a step of a loop over rows, of which each thread has some whole."""
@@ -63,23 +59,25 @@ def rows_space(scheduler: str, problem: Problem) -> SearchSpace:
         sides = fits_threads(problem, "block_x", "block_r")
         apart = {"staged": False} if hasattr(PARAMS[scheduler], "staged") else {}
         found.append(Alternative({"persistent": True, **apart}, choices, sides))
-        if apart:
-            found += _staged(problem, "block_x", MOST_ROWS, {"persistent": True})
     found += _loops(scheduler, problem)
-    return SearchSpace(scheduler, with_orders(problem, found))
+    tile = Choice(("block_r", "tails", "align"), ((next_power_of_2(problem.reduced), (), 1),))
+    staged = _staged(problem, "block_x", MOST_ROWS, tile, {"persistent": True})
+    return SearchSpace(scheduler, (*with_orders(problem, found), *staged))
 
 
 def _staged(
-    problem: Problem, rows: str, most: int, fixed: Mapping[str, bool]
+    problem: Problem, rows: str, most: int, tile: Choice, fixed: Mapping[str, bool]
 ) -> Iterator[Alternative]:
-    """Short rows that lie one behind the other, of which each thread has some, whole."""
+    """Short rows that lie one behind the other, of which each thread has some, whole.
+
+    In the order of axes of the rules: in others they are no runs of memory.
+    """
     if not may_be_staged(problem):
         return
-    length, threads = next_power_of_2(problem.reduced), problem.device.warp_size
-    tile = ((length, (), 1),) if "persistent" in fixed else ((length, ()),)
+    threads = problem.device.warp_size
     choices = (
         Choice.of(rows, tuple(powers(FEWEST_WARPS * threads, most))),
-        Choice(("block_r", "tails", "align")[: len(tile[0])], tile),
+        tile,
         Choice.of("num_warps", tuple(powers(FEWEST_WARPS, most // threads))),
     )
     held, _ = fits_threads(problem, rows, "block_r")
@@ -184,5 +182,6 @@ def inner_outer_space(problem: Problem) -> SearchSpace:
     )
     sides = fits_threads(problem, "block_m", "block_r")
     found = [Alternative({"staged": False}, choices, sides)]
-    found += _staged(problem, "block_m", MOST_STAGED, {})
-    return SearchSpace("inner_outer_persistent", with_orders(problem, found))
+    tile = Choice(("block_r", "tails"), ((next_power_of_2(problem.reduced), ()),))
+    staged = _staged(problem, "block_m", MOST_STAGED, tile, {})
+    return SearchSpace("inner_outer_persistent", (*with_orders(problem, found), *staged))

@@ -48,6 +48,15 @@ def rows_of(run, length: tl.constexpr, width: tl.constexpr, rows: tl.constexpr):
 
 
 @triton.jit
+def masked_rows_of(
+    run, length: tl.constexpr, width: tl.constexpr, rows: tl.constexpr, mask, other: tl.constexpr
+):
+    """``rows_of`` with ``other`` where a mask does not hold."""
+    found = rows_of(run, length, width, rows)
+    return tl.where(mask, found, tl.full([], other, run.dtype))
+
+
+@triton.jit
 def run_of(rows, length: tl.constexpr):
     """``[width, rows] -> [N]``: the way back from ``rows_of``, without what is behind a row.
 
@@ -58,12 +67,3 @@ def run_of(rows, length: tl.constexpr):
     place = tl.arange(0, width * many)
     at = tl.minimum(place // length * width + place % length, width * many - 1)
     return tl.gather(tl.reshape(tl.trans(rows), [width * many]), at, 0)
-
-
-@triton.jit
-def masked_rows_of(
-    run, length: tl.constexpr, width: tl.constexpr, rows: tl.constexpr, mask, other: tl.constexpr
-):
-    """The same with ``other`` where a mask does not hold."""
-    found = rows_of(run, length, width, rows)
-    return tl.where(mask, found, tl.full([], other, run.dtype))

@@ -97,7 +97,7 @@ class Nest:
 
     @property
     def row_sides(self) -> tuple[Tile, Tile]:
-        """The tiles along rows and over rows, where threads have whole rows."""
+        """The tiles along rows and over rows, where threads have whole rows: the only blocks."""
         row, rows = sorted((t for t in self.tiles if t.block is not None), key=lambda t: t.place)
         return row, rows
 

@@ -97,12 +97,12 @@ class LoadWriter:
         """A load of whole rows, which are one run of memory from an offset on."""
         fresh = value in self.fresh
         run = self.staged.positions()
-        text = load_text(f"{address(self.index, value, start)} + {run}", f"{run}_mask", fresh)
+        load = load_text(f"{address(self.index, value, start)} + {run}", f"{run}_mask", fresh)
         known = "" if fresh else value.name
-        loaded = self.writer.define(value, text, dims, value.dtype, None, "_run", known)
+        loaded = self.writer.define(value, load, dims, value.dtype, None, "_run", known)
         mask = self.masks.name(dims)
-        text = self.staged.of_rows(loaded.text, mask)
-        name = self.writer.define(value, text, dims, value.dtype)
+        rows = self.staged.of_rows(loaded.text, mask)
+        name = self.writer.define(value, rows, dims, value.dtype)
         if not mask:
             return name
         lines = self.writer.scope_for(dims).lines

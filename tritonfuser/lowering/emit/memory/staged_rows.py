@@ -42,15 +42,18 @@ class StagedRows:
         """The offset of the first row of axis x if a tile of a tensor is one run; else None."""
         if self._row is None or self._rows is None or guards or offset.loaded():
             return None
-        ((row, _), (rows, _)) = (digit(t.axis).terms[0] for t in (self._row, self._rows))
+        sides = [digit(tile.axis).terms for tile in (self._row, self._rows)]
+        if not all(sides):  # one position: it is in no offset
+            return None
+        ((row, _),), ((rows, _),) = sides
         steps = dict(offset.terms)
         if not is_known_equal(steps.pop(row, 0), 1):
             return None
         if not is_known_equal(steps.pop(rows, 0), self.length):
             return None
         start = Affine(tuple(term for term in offset.terms if term[0] in steps), offset.const)
-        sides = {self._row.axis, self._rows.axis}
-        return start if sides.isdisjoint(start.axes()) else None
+        along = {self._row.axis, self._rows.axis}
+        return start if along.isdisjoint(start.axes()) else None
 
     @property
     def length(self) -> int:
