@@ -52,17 +52,20 @@ by a step."""
 def rows_space(scheduler: str, problem: Problem) -> SearchSpace:
     """Rows of a program, their tiles, warps, stages, the order of passes and cache hints."""
     whole = tuple(dict.fromkeys(_whole_tiles(scheduler, problem)))
-    found = []
+    found, staged = [], hasattr(PARAMS[scheduler], "staged")
     if whole:
         tiles = Choice(("block_r", "tails", "align"), whole)
         choices = (_rows(problem), tiles, LOADS_FIRST, warps(problem))
         sides = fits_threads(problem, "block_x", "block_r")
-        apart = {"staged": False} if hasattr(PARAMS[scheduler], "staged") else {}
+        apart = {"staged": False} if staged else {}
         found.append(Alternative({"persistent": True, **apart}, choices, sides))
     found += _loops(scheduler, problem)
-    tile = Choice(("block_r", "tails", "align"), ((next_power_of_2(problem.reduced), (), 1),))
-    staged = _staged(problem, "block_x", MOST_ROWS, tile, {"persistent": True})
-    return SearchSpace(scheduler, (*with_orders(problem, found), *staged))
+    alternatives = with_orders(problem, found)
+    if staged:
+        tile = Choice(("block_r", "tails", "align"), ((next_power_of_2(problem.reduced), (), 1),))
+        fixed = {"persistent": True}
+        alternatives += tuple(_staged(problem, "block_x", MOST_ROWS, tile, fixed))
+    return SearchSpace(scheduler, alternatives)
 
 
 def _staged(
