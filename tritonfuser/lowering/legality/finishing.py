@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from ...heuristics.cost.rows.staged import FEWEST_WARPS
 from ...ops.builder import as_call
 from ...ops.table import Random
 from ..access.read_footprint import Read
@@ -51,10 +52,17 @@ def why_not_in_last_programs(
         return "elements are scattered into a buffer"
     if any(isinstance(as_call(node).op.form, Random) for node in other.nodes):
         return "it draws random numbers"
-    reason = _why_read_too_early(segments, first, other, may_read_first=True)
-    if reason is not None:
-        return reason
-    return _why_not_as_stored(one, reads)
+    reason = _why_too_few_warps(one, other)
+    reason = reason or _why_read_too_early(segments, first, other, may_read_first=True)
+    return reason or _why_not_as_stored(one, reads)
+
+
+def _why_too_few_warps(one: Segment, other: Segment) -> str | None:
+    """None, or why a segment should not have the warps of another one's kernel."""
+    tiling, warps = other.params.row_tiling, one.kernel_params.num_warps
+    if tiling is not None and tiling.staged and warps < FEWEST_WARPS:
+        return f"its rows go through shared memory, programs of {one.name} have {warps} warp"
+    return None
 
 
 def _why_read_too_early(
@@ -115,7 +123,8 @@ def why_no_shared_launch(segments: Sequence[Segment], first: int, other: int) ->
             return f"the last programs of {segment.name} finish another segment"
     if any(store.scatter is not None for store in piece.stores):
         return "elements are scattered into a buffer"
-    return _why_read_too_early(segments, first, piece) or _why_too_many(segments, one, piece)
+    reason = _why_too_few_warps(one, piece) or _why_read_too_early(segments, first, piece)
+    return reason or _why_too_many(segments, one, piece)
 
 
 MOST_SEGMENTS = 16

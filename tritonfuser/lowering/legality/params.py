@@ -5,7 +5,6 @@ from __future__ import annotations
 from math import prod
 from typing import NamedTuple
 
-from ...heuristics.cost.rows.staged import FEWEST_WARPS
 from ...heuristics.params import (
     HeuristicParams,
     InnerOuterPersistentParams,
@@ -167,12 +166,6 @@ def _why_not_staged(segment: Segment, params: HeuristicParams, tiling: RowTiling
             f"{name}: rows that programs share, or that are loaded a step ahead into registers, do "
             "not go through shared memory",
             f"Use parts=1 and prefetch=False, or {hint[4:]}",
-        )
-    if isinstance(params, KernelParams) and params.num_warps < FEWEST_WARPS:
-        return Refusal(
-            f"{name}: rows go through shared memory from {FEWEST_WARPS} warps on, "
-            f"got num_warps={params.num_warps}",
-            f"Use num_warps={FEWEST_WARPS} or more, or {hint[4:]}",
         )
     if tiling.rows == 1 or tiling.block == 1 or segment.co_reduced:
         return Refusal(
