@@ -58,6 +58,11 @@ def test_choices_are_legal(start):
     assert sum(check(seed) for seed in range(start, start + 20)) > 40
 
 
+def test_what_shares_a_launch_is_legal_with_its_warps():
+    """Rows that are whole in threads would join a kernel of one warp."""
+    assert check(1157) > 0
+
+
 def test_legal_candidates_compile():
     assert sum(check(seed, compiles=True) for seed in range(100, 106)) > 0
 
