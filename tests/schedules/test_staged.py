@@ -164,6 +164,7 @@ def test_numbers_of_rows_that_vary() -> None:
         (sums, {"block_r": 16, "tails": [8]}, "rows in loops, in tiles with tails"),
         (sums, {"block_x": 1}, r"several rows of several elements.*block_x=1 and block_r=32"),
         (norm_backward, {"prefetch": True}, "loaded a step ahead into registers"),
+        (norm_backward, {"parts": 2, "block_m": 1, "block_r": 16}, "rows that programs share"),
         (sums, {"block_r": 16}, "block_r=16 is too small"),
     ],
 )

@@ -68,6 +68,9 @@ def why_not_params(segment: Segment, params: HeuristicParams) -> Refusal | None:
         refusal = _why_not_prefetched(segment, params)
         if refusal is not None:
             return refusal
+    refusal = _why_not_staged(segment, params, tiling) if tiling.staged else None
+    if refusal is not None:
+        return refusal
     if params.row_parts > 1:
         return _why_not_parts(segment, params, tiling)
     return _why_not_rows(segment, params, tiling)
@@ -142,10 +145,6 @@ def _why_not_rows(segment: Segment, params: HeuristicParams, tiling: RowTiling) 
             "loads_first would change nothing",
             "Use loads_first=None, or num_stages=1.",
         )
-    if tiling.staged:
-        refusal = _why_not_staged(segment, params, tiling)
-        if refusal is not None:
-            return refusal
     if tiling.align > 1:
         return _why_not_at_vectors(segment, params, tiling)
     return _why_not_held(segment, params, tiling)
