@@ -9,7 +9,7 @@ import torch
 
 from tests.lowering.harness import record
 from tritonfuser.heuristics.cost.counting import Counting
-from tritonfuser.heuristics.params import PointwiseParams, TransposeParams
+from tritonfuser.heuristics.params import InnerPersistentParams, PointwiseParams, TransposeParams
 from tritonfuser.lowering.cost import segment_element_work
 
 
@@ -71,3 +71,24 @@ def test_columns_are_drawn_apart_and_rows_are_not() -> None:
         counting = Counting(piece.problem, segment_element_work(piece))
         found.append(float(counting.counts(piece.params).draws))
     assert found[0] > found[1] == 1
+
+
+@pytest.mark.parametrize(
+    ("row", "warps", "draws"), [(904, 8, 1), (903, 1, 2.1), (903, 4, 2.1), (903, 8, 4.2)]
+)
+def test_rows_between_counters_draw_eight_neighbours_of_three(
+    row: int, warps: int, draws: float
+) -> None:
+    """sm_90, a dropout of rows of 903 before a maximum: 30.5 instructions a number with 32 elements
+    a thread, 38 with 8 and 68 with 4; 14.5, 16 and 18 for rows of 904."""
+
+    def body(fd: Any, x: Any) -> Any:
+        x = dropped(fd, x)
+        largest = fd.ops.broadcast(fd.ops.max(x, [1]), [False, True])
+        return fd.ops.sub(x, largest)
+
+    given = [torch.empty(65536, row, device="meta")]
+    (piece,) = record(body, given).segments(given, arch="sm_90").segments
+    params = InnerPersistentParams(block_x=1, block_r=1024, persistent=True, num_warps=warps)
+    counting = Counting(piece.problem, segment_element_work(piece))
+    assert float(counting.counts(params).draws) == pytest.approx(draws)

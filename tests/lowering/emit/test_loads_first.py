@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from tests.lowering.graphs import layer_norm, noise
-from tests.lowering.harness import H200, check, lowered, texts
+from tests.lowering.harness import H200, check, lowered, record, texts
 from tests.lowering.sass import disassembled
 from tritonfuser import DataType
 from tritonfuser.lowering.build import compile_kernel
@@ -164,3 +164,26 @@ def test_loads_of_each_step_come_before_what_it_computes():
     found = [line.text.split(" = ")[0] for line in in_steps(loads_first, given)]
     loop = "for r_start in range(0, 8, 4):"
     assert found == ["acc", loop, "r", "a", "r0", "c", "b", "d", "e", "acc", "z"]
+
+
+@pytest.mark.parametrize(("norms", "first"), [(1, False), (2, True)])
+def test_weights_come_before_the_reductions_that_they_wait_for(norms, first):
+    """H200, two RMS norms in bfloat16 of rows of 80, with weight and bias: 242 us, and 158."""
+
+    def body(fd, x, *weights):
+        x = fd.ops.cast(x, DataType.Float)
+        for weight in weights[:norms]:
+            square = fd.ops.sum(fd.ops.mul(x, x), [1], True)
+            x = fd.ops.mul(fd.ops.mul(x, fd.ops.rsqrt(square)), fd.ops.cast(weight, DataType.Float))
+        return fd.ops.cast(x, DataType.BFloat16)
+
+    kind = {"dtype": torch.bfloat16, "device": "meta"}
+    given = [torch.empty(1 << 20, 80, **kind), *(torch.empty(80, **kind) for _ in range(norms))]
+    fd = record(body, given)
+    schedule = fd.schedule(given, arch="sm_90").to_dict()
+    (segment,) = schedule["segments"]
+    segment["params"] |= {"block_x": 16, "block_r": 128, "num_warps": 2, "staged": False}
+    (kernel,) = fd.kernels(given, arch="sm_90", schedule=schedule)
+    loads, others = loads_and_others(kernel.text)
+    assert len(loads) == 1 + norms
+    assert (not [line for line in others if "tl.sum" in line]) == first

@@ -24,6 +24,12 @@ CARRIED_BY_MOMENTS = 1.6
 """Numbers that an element of a step carries along a row for its mean and its variance: two, or
 fewer where a thread first adds up neighbours. Fitted to registers, as ``registers_row_word`` is."""
 
+MOVED_DRAW = 2.1
+"""Instructions of a random number of rows that begin anywhere between two counters, where a thread
+has eight neighbours, as a multiple of those of rows that begin at counters: 30.5, 30 and 38 for
+14.5, 15.5 and 16 in the code for sm_90 of rows of 903 and 904 with 4, 2 and 1 runs of eight a
+thread. With half a run 68, with a quarter 128."""
+
 FITTED_L2_BYTES = 60 << 20
 """Bytes of the L2 cache of the H200 that the constants are fitted on: shares of the cache scale by
 a device's own."""

@@ -17,7 +17,7 @@ from ..params import (
 )
 from ..problem import RANDOM_WORDS, ElementWork, Problem
 from ..streams import Stream
-from .constants import CARRIED_BY_MOMENTS, Constants
+from .constants import CARRIED_BY_MOMENTS, MOVED_DRAW, Constants
 from .counts import Counts, HeldOfElement, Number, ProblemCounts, TileCounts
 from .flat_traffic import FlatStreams, flat_streams
 from .gathered import around_bytes
@@ -137,9 +137,9 @@ class Counting:
         if _is_one_tile(params):
             computed = float(self.computed_share(tile, threads, traffic.neighbours, PLAIN))
         of_problem = self._of_problem
-        if of_problem.draws and (tile.staged or self._draws_apart(params)):
-            words = min(max(size / threads, 1.0), 1.0 * RANDOM_WORDS)
-            of_problem = of_problem._replace(draws=words * of_problem.draws)
+        if of_problem.draws:
+            draws = of_problem.draws * self._counters(params, tile, size / threads)
+            of_problem = of_problem._replace(draws=draws)
         return Counts(
             *of_problem,
             *self._of_tile(tile),
@@ -238,6 +238,15 @@ class Counting:
     def _is_flat_tile(self, params: KernelParams) -> bool:
         """Whether tiles run over the axes of a problem without rows."""
         return self._problem.is_flat and isinstance(params, FLAT_PARAMS)
+
+    def _counters(self, params: KernelParams, tile: KernelTile, elements: float) -> float:
+        """Philox counters of a thread's elements, as a multiple of those of a run of four."""
+        if tile.staged or self._draws_apart(params):
+            return min(max(elements, 1.0), 1.0 * RANDOM_WORDS)
+        if not self._problem.is_flat and self._problem.reduced % RANDOM_WORDS:
+            # Rows begin anywhere between two counters: eight neighbours have words of three.
+            return MOVED_DRAW * min(max(2 * RANDOM_WORDS / elements, 1.0), 2.0)
+        return 1.0
 
     def _draws_apart(self, params: KernelParams) -> bool:
         """Whether each random number is drawn for itself, since a thread's neighbours are not
