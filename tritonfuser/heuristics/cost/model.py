@@ -141,7 +141,7 @@ def _order(n: Counts, running: Number, ahead: Number, m: Numbers) -> Number:
     known = m.minimum(IN_TURN * running**0.5, SHARPNESS)
     found = m.where(n.taken == 1.0, SHARPNESS, known)
     follow = (n.steps > 1) * (n.passes <= 1) * (ahead <= 1)
-    alone = n.is_flat * (running < 2)
+    alone = n.is_flat * (running <= 1)
     return m.where(follow + alone + n.staged > 0, m.minimum(found, IN_TURN), found)
 
 

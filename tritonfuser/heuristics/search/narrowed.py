@@ -20,6 +20,9 @@ the model."""
 RULED_FIELDS = ("first", "loads_first", "backwards", "evict_hints")
 """Fields by which the model tells nothing apart, or that depend on others: the rules' to say."""
 
+SEARCHED_FIELDS = ("staged",)
+"""Fields that the rules leave as they are: the model alone chooses them."""
+
 ONE_ROW_WITH_TAILS = AtMost(("block_x", "tails"), 1, ("tails",))
 """Rows in registers with tails are one in a program. Triton lays a short tail of several rows by
 fewer neighbours of a thread than the blocks, and takes the blocks through shared memory to the
@@ -200,9 +203,9 @@ def _is_ordered(alternative: Alternative) -> bool:
 
 
 def _agrees(alternative: Alternative, rules: KernelParams) -> bool:
-    """Whether it has what the rules say. They never say that threads have whole rows."""
-    said = {name: value for name, value in alternative.fixed.items() if name != "staged"}
-    return all(getattr(rules, name) == value for name, value in said.items())
+    """Whether it has what the rules say."""
+    said = ((n, value) for n, value in alternative.fixed.items() if n not in SEARCHED_FIELDS)
+    return all(getattr(rules, name) == value for name, value in said)
 
 
 def _varied(alternative: Alternative, rules: KernelParams) -> Alternative:

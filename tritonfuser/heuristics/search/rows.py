@@ -6,8 +6,9 @@ Rows are whole in registers, or read by a loop.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 
-from ..cost.rows.staged import FEWEST_WARPS, may_be_staged
+from ..cost.rows.staged import FEWEST_WARPS, TILES, may_be_staged
 from ..integers import next_power_of_2
 from ..params import MAX_TAILS, PARAMS
 from ..problem import Problem
@@ -75,12 +76,13 @@ def _staged(
 
     In the order of axes of the rules: in others they are no runs of memory.
     """
-    if not may_be_staged(problem):
+    short = tuple(value for value in tile.values if value[0] in TILES)
+    if not short or not may_be_staged(problem):
         return
     threads = problem.device.warp_size
     choices = (
         Choice.of(rows, tuple(powers(FEWEST_WARPS * threads, most))),
-        tile,
+        replace(tile, values=short),
         Choice.of("num_warps", tuple(powers(FEWEST_WARPS, most // threads))),
     )
     held, _ = fits_threads(problem, rows, "block_r")

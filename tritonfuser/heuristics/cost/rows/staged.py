@@ -11,8 +11,9 @@ from ...streams import Stream
 from ..tiles import KernelTile
 from .access import TileTensor
 
-LONGEST = 64
-"""Elements of rows that a thread may have whole: it keeps them in registers."""
+TILES = (2, 4, 8, 16, 32, 64)
+"""Elements of rows that a thread may have whole, it keeps them in registers, up to the next power
+of two."""
 
 FEWEST_WARPS = 2
 """Warps of a program whose threads have whole rows. Within one warp Triton moves elements by
@@ -50,10 +51,10 @@ class Staged(NamedTuple):
 
 
 def may_be_staged(problem: Problem) -> bool:
-    """Whether a search tries it: for short rows of fixed sizes that begin inside vectors, of which
-    threads would load single elements or few."""
+    """Whether a search tries it where ``TILES`` has the tile of a row: for rows of fixed sizes that
+    begin inside vectors, of which threads would load single elements or few."""
     fixed = not (problem.row_varies or problem.rows_vary)
-    if problem.on_cpu or not (fixed and problem.inner and 1 < problem.reduced <= LONGEST):
+    if problem.on_cpu or not (fixed and problem.inner and problem.reduced > 1):
         return False
     if problem.scans or problem.core is not None or problem.co_reduced > 1:
         return False
