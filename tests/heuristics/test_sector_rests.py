@@ -11,6 +11,7 @@ import torch
 
 from tests.lowering.harness import record
 from tritonfuser import DataType
+from tritonfuser.heuristics.cost.axis_order import in_order
 from tritonfuser.heuristics.cost.counting import Counting
 from tritonfuser.heuristics.cost.kernels import Times
 from tritonfuser.heuristics.cost.model import kernel_time
@@ -282,3 +283,23 @@ def test_results_that_other_kernels_compute_with_are_stores() -> None:
     for piece in pieces:
         results = [out for m in piece.members for out in m.node.outs if out.name in stored]
         assert piece.problem.result_bytes == sum(4 * out.tensor.numel for out in results)
+
+
+def centred(fd: Any, x: Any) -> Any:
+    """``[A, B, C] -> [C, A, B]``, without the mean over B."""
+    x = fd.ops.permute(fd.ops.cast(x, DataType.Float), [2, 0, 1])
+    mean = fd.ops.mul(fd.ops.sum(x, [2], keepdim=True), 0.04)
+    return fd.ops.cast(fd.ops.sub(x, mean), DataType.BFloat16)
+
+
+@pytest.mark.parametrize(("axes", "share"), [((0, 1), 0.0), ((1, 0), 1.2)])
+def test_short_rows_that_lie_apart_are_written_in_part(axes: tuple[int, int], share: float) -> None:
+    """H200, rows of 25 numbers of two bytes, 64 of them apart, among a kernel's 1.2 GB: 749 us, by
+    the model 459 without these sectors and 570 with them. Rows that follow one another have ends
+    within a program's."""
+    given = [torch.empty(8192, 25, 64, dtype=torch.bfloat16, device="meta")]
+    with mock.patch.object(rows, "may_be_staged", lambda _: False):
+        (piece,) = record(centred, given).segments(given, arch="sm_90").segments
+    params = OuterPersistentParams(block_x=32, block_r=32, persistent=True, num_warps=2, axes=axes)
+    counts = Counting(in_order(piece.problem, params), ElementWork()).counts(params)
+    assert counts.partly_bytes == pytest.approx(share * counts.stored_bytes, rel=0.2, abs=128)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from tests.lowering.graphs import noise
 from tests.lowering.harness import H200, lowered
-from tritonfuser.lowering.fuse.grouper import Grouper, Rules
+from tritonfuser.lowering.fuse.grouper import Grouper
 from tritonfuser.lowering.fuse.rewritten import Rewritten
+from tritonfuser.lowering.fuse.rules import Rules
 from tritonfuser.lowering.legality.kernel import CIRCLE, why_not_one_kernel
 from tritonfuser.lowering.legality.loop_nests import Nesting, nesting_of
 

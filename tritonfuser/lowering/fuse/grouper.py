@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 
-from ...device import DeviceProperties
 from ...heuristics.cost.work import KernelWork
 from ...heuristics.problem import Problem
 from ...heuristics.programs import Finishing, Sharing
@@ -27,36 +26,12 @@ from .joining import Joining
 from .placement import Placement, Scheduled
 from .region_work import StoreWork, pays_in_boxes, store_work, threads_at_once, whole_work
 from .rewritten import Rewritten
+from .rules import Rules
 from .scheduler_queries.kernels import limit_for_loads, propose, refusals, why_overruled
 from .scheduler_queries.launches import finishing, shares_launch
 
 MOST_REASONS = 8
 """The reason of a cut says of this many kernels at most why they do not take the value in."""
-
-
-@dataclass(frozen=True, slots=True)
-class Rules:
-    """What holds for each grouping of a fusion, however far it is rewritten.
-
-    Attributes
-    ----------
-    device : DeviceProperties
-        The device to schedule for.
-    fuse_all : bool
-        All matrix products that can be kernels are, with all that can be in them.
-    misaligned : frozenset of Value
-        Inputs that do not start at a multiple of 16 bytes.
-    over_rows : bool
-        Whether reductions over rows may join kernels along these.
-    rereads_rows : bool
-        Whether a kernel may read its rows twice.
-    """
-
-    device: DeviceProperties
-    fuse_all: bool = False
-    misaligned: frozenset[Value] = frozenset()
-    over_rows: bool = True
-    rereads_rows: bool = True
 
 
 class Grouper(Placement):
@@ -73,9 +48,7 @@ class Grouper(Placement):
     ) -> None:
         facts = CoreFacts(found.fusion, rules.device, rules.fuse_all, rules.misaligned)
         super().__init__(AnchorMaker(found.fusion), facts, rules.device, found.partial)
-        self.joining = Joining(
-            self.maker, self.problem, co_reduced, rules.device, rules.over_rows, rules.rereads_rows
-        )
+        self.joining = Joining(self.maker, self.problem, co_reduced, rules)
         self.place_all()
 
     def scheduled(self, group: FusionGroup, problem: Problem, work: KernelWork) -> Scheduled:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from ...device import DeviceProperties
 from ...heuristics.problem import Problem
 from ...ir import Value
 from ...symbolic.choices import choose, env_among
@@ -22,6 +21,7 @@ from ..legality.kernel import OTHER_AXES, grown_with
 from ..legality.loop_nests import Nesting, nesting_of
 from ..passes.splits.split_factors import reduced_extents
 from .flat_kernels import JoinedKernels, is_slower_joined
+from .rules import Rules
 from .scheduler_queries.kernels import has_programs, reads_rows_twice, reject_reason, scatters
 from .scheduler_queries.splits import shares_rows
 
@@ -51,20 +51,14 @@ class Joining:
     co_reduced : frozenset of Value
         The reductions that may join a kernel whose programs have several rows each, to reduce
         results of those rows.
-    device : DeviceProperties
-        The device to schedule for.
-    over_rows : bool
-        Whether reductions over rows may join kernels along these.
-    rereads_rows : bool
-        Whether a kernel may read its rows twice: to reduce them, and for what follows.
+    rules : Rules
+        What holds for the whole grouping.
     """
 
     maker: AnchorMaker
     problem: Callable[[FusionGroup], Problem]
     co_reduced: frozenset[Value]
-    device: DeviceProperties
-    over_rows: bool = True
-    rereads_rows: bool = True
+    rules: Rules
 
     def joined(self, anchor: Anchor, group: FusionGroup, graph: GroupGraph) -> FusionGroup | str:
         """The group with the anchor in it, or why the anchor stays out.
@@ -80,8 +74,10 @@ class Joining:
         nesting = nesting_of(anchor, group, co_reduces, self._rider_bytes(anchor, group))
         if nesting is None:
             return OTHER_AXES
-        if nesting is Nesting.OVER_ROWS and not self.over_rows:
+        if nesting is Nesting.OVER_ROWS and not self.rules.over_rows:
             return "what uses the rows reduces them"
+        if self._is_apart(anchor, group):
+            return "it is stored by a kernel without reductions"
         reason = self._why_not_worth(anchor, group, nesting, graph)
         if reason is not None:
             return reason
@@ -96,6 +92,12 @@ class Joining:
             reason = apart(anchor, group, grown)
         return reason or grown
 
+    def _is_apart(self, anchor: Anchor, group: FusionGroup) -> bool:
+        """Whether one of them reduces, and the other stores what is to be stored without."""
+        if anchor.member is None:
+            return bool(group.reduced) and anchor.value.name in self.rules.apart
+        return any(store.value.name in self.rules.apart for store in group.stores)
+
     def _rider_bytes(self, anchor: Anchor, group: FusionGroup) -> int | None:
         """The most bytes that a result with fewer positions than a flat kernel may have to join it.
 
@@ -104,7 +106,8 @@ class Joining:
         a value together may take ``BOXES_LAUNCHES``.
         """
         idle = hint(group.loops.row_extent) - hint(anchor.loops.row_extent)
-        hidden = self.device.launch_s * self.device.instructions_per_s
+        device = self.rules.device
+        hidden = device.launch_s * device.instructions_per_s
         if anchor.parts > 1:
             hidden *= BOXES_LAUNCHES / anchor.parts
         if idle > 0 and idle * self._instructions(anchor) >= hidden:
@@ -152,7 +155,7 @@ class Joining:
             if problem.may_split and not shares_rows(problem, anchor.member):
                 rows = reduced_extents(anchor.member.node)
                 return f"{rows} rows cannot be shared out over programs"
-        if refused is None and not self.rereads_rows and reads_rows_twice(problem):
+        if refused is None and not self.rules.rereads_rows and reads_rows_twice(problem):
             return "its rows would be read twice"
         return refused
 
@@ -182,7 +185,7 @@ class Joining:
     def _why_apart(self, anchor: Anchor, group: FusionGroup, grown: FusionGroup) -> str | None:
         """None, or why two flat kernels take less time than one over the axes of the group."""
         same = is_known_equal(anchor.loops.row_extent, group.loops.row_extent)
-        if not same or self.device.is_cpu:
+        if not same or self.rules.device.is_cpu:
             return None
         alone = FusionGroup(group.number, anchor.parallel, ()).grown(anchor, False, frozenset())
         kernels = JoinedKernels(self.problem(grown), self.problem(group), self.problem(alone))

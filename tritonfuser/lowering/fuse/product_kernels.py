@@ -21,9 +21,10 @@ from ...symbolic.sizes import hint
 from ..groups.fusion_group import FusionGroup
 from ..passes.contract_to_mma import candidates, contract_to_mma, is_product
 from ..product_policy import ProductPolicy
-from .grouper import Grouper, Rules
+from .grouper import Grouper
 from .product_facts import ProductFacts
 from .rewritten import Rewritten, in_tiles
+from .rules import Rules
 from .scheduler_queries.products import is_slow
 from .scheduler_queries.splits import split
 

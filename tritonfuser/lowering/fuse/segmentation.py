@@ -31,10 +31,11 @@ from .faster_cut import faster_cut
 from .given_fit import refuse_unfit
 from .given_groups import GivenGroups
 from .given_rewrites import rewritten_as
-from .grouper import Grouper, Rules
+from .grouper import Grouper
 from .product_kernels import Grouped, with_product_kernels
 from .reasons import split_reasons
 from .rewritten import Common, in_two_steps
+from .rules import Rules
 from .scheduling import schedule
 from .splits.common_rows import Splits, last_steps
 from .splits.split_policy import ByDims, CommonRows, choose_splits
@@ -56,6 +57,8 @@ class Choice:
         Whether parts of columns may have interleaved rows, and not only neighbouring ones.
     rereads_rows : bool
         Whether a kernel may read its rows twice: to reduce them, and for what follows.
+    apart : tuple of str
+        Values that are stored by kernels without reductions.
     by_dims : tuple of ByDims
         Reductions to do in two steps that reduce whole dims each.
     shares : float
@@ -68,6 +71,7 @@ class Choice:
     over_rows: bool = True
     interleaved: bool = True
     rereads_rows: bool = True
+    apart: tuple[str, ...] = ()
     by_dims: tuple[ByDims, ...] = ()
     shares: float = 1.0
 
@@ -113,7 +117,7 @@ class Segmenter:
     ) -> None:
         self._common, self._device, self._products = Common.of(fusion), device, products
         self._two_steps, self._misaligned = two_steps, misaligned
-        self._wholes: dict[tuple[tuple[str, ...], bool, bool], _Whole] = {}
+        self._wholes: dict[tuple[tuple[str, ...], bool, bool, frozenset[str]], _Whole] = {}
 
     def __call__(self, choice: Choice = HEURISTIC) -> SegmentedFusion:
         """The kernels of a choice."""
@@ -124,12 +128,13 @@ class Segmenter:
 
     def _whole(self, choice: Choice) -> _Whole:
         kept = self._common.in_memory(self._device, choice.kept)
-        key = kept.rewrites.invariants, choice.over_rows, choice.rereads_rows
+        rules = choice.over_rows, choice.rereads_rows, frozenset(choice.apart)
+        key = kept.rewrites.invariants, *rules
         if key not in self._wholes:
             every = self._products is not ProductPolicy.AUTO
-            rules = Rules(self._device, every, self._misaligned, *key[1:])
-            grouped = with_product_kernels(kept, self._products, rules, self._two_steps)
-            self._wholes[key] = _Whole(grouped, rules)
+            held = Rules(self._device, every, self._misaligned, *rules)
+            grouped = with_product_kernels(kept, self._products, held, self._two_steps)
+            self._wholes[key] = _Whole(grouped, held)
         return self._wholes[key]
 
 

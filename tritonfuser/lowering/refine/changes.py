@@ -13,6 +13,7 @@ from .candidates import candidates
 from .kernel_times import TimedKernels
 from .row_rereads import reads_rows_twice
 from .splits_by_dims import splits_by_dims
+from .stored_apart import stored_apart
 from .times import Times
 
 MOST_TRIED = 8
@@ -79,7 +80,8 @@ def _changed_nothing(times: Times, choice: Choice, other: Choice) -> bool:
 
 
 def _possible(now: TimedKernels, choice: Choice) -> dict[Choice, float]:
-    """Choices with other splits or one value less, each with the most seconds that it may save."""
+    """Choices with other splits, values apart or one less, each with the most seconds that it may
+    save."""
     found: dict[Choice, float] = {}
     # Reductions that share a first step are split into factors of their dims.
     shares = any(isinstance(split.parts, tuple) for split in now.segmented.rewrites.splits)
@@ -91,6 +93,8 @@ def _possible(now: TimedKernels, choice: Choice) -> dict[Choice, float]:
         found[replace(choice, interleaved=False)] = now.excess
     if choice.rereads_rows and reads_rows_twice(now.segmented):
         found[replace(choice, rereads_rows=False)] = now.excess
+    for names, saved in stored_apart(now):
+        found[replace(choice, apart=tuple(dict.fromkeys((*choice.apart, *names))))] = saved
     for name in choice.kept or ():
         fewer = tuple(other for other in choice.kept or () if other != name)
         found[replace(choice, kept=fewer)] = now.excess

@@ -22,7 +22,7 @@ from ..found_again import L1Cache
 from ..gathered import Gathered, most_running, running, together
 from ..refetched import LostBytes, Reread, tiles_beside
 from ..tiles import KernelTile
-from ..traffic import FETCHED_BYTES, Traffic, Windows
+from ..traffic import FETCHED_BYTES, Traffic, Windows, partly_written_bytes
 from .access import (
     R,
     RowTensor,
@@ -47,6 +47,7 @@ class _TileTraffic(NamedTuple):
     again_bytes: float
     stored_bytes: float
     sector_bytes: float
+    partly_bytes: float
     extra_bytes: float
     lost_bytes: float
     loaded_elements: float
@@ -122,6 +123,7 @@ class RowStreams:
             lines=lines,
             accesses=accesses,
             extra_bytes=at_once.extra_bytes,
+            partly_bytes=at_once.partly_bytes,
             addresses=addresses,
             neighbours=float(neighbours[self._running]),
             beside=float(neighbours[1 - self._running]),
@@ -212,7 +214,7 @@ class RowStreams:
         valid = min(problem.parallel * row / max(all_positions, 1), 1.0)
         # Positions behind the end are counted like others: what is valid is known of all tiles.
         more = max(tile.x / rows, 1.0), max(tile.r / row, 1.0)
-        loaded = fetched = again = stored = sectors = lines = elements = 0.0
+        loaded = fetched = again = stored = partly = sectors = lines = elements = 0.0
         touched, rests = [], []
         for tensor in self.tensors:
             stream = tensor.stream
@@ -229,6 +231,8 @@ class RowStreams:
             new = distinct * stream.item_bytes
             if stream.is_store:
                 stored += moved * taken
+                if not tensor.gathered:
+                    partly += partly_written_bytes(new, sector_bytes) * scale
             else:
                 scale *= stream.fresh_share
                 elements += count * taken
@@ -265,7 +269,9 @@ class RowStreams:
                 )
             )
         extra, lost = self._rests.of_step(rests, tile, lines)
-        return _TileTraffic(loaded, fetched, again, stored, sectors, extra, lost, elements, touched)
+        return _TileTraffic(
+            loaded, fetched, again, stored, sectors, partly, extra, lost, elements, touched
+        )
 
 
 def _warps_drift(params: KernelParams, tile: KernelTile) -> bool:
