@@ -6,11 +6,12 @@ the elements that are reduced or scanned.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from ..device import SECTOR_BYTES, WORD_BYTES, DeviceProperties
+from ..lazy import cached_property
 from .params import HeuristicParams
 from .streams import Stream
 
@@ -96,9 +97,12 @@ class ElementWork:
     registers: float = 1.0
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Problem:
     """One segment as schedulers see it. Extents are hints where sizes vary.
+
+    What follows from its facts is found once, when it is first asked for: choosing params asks for
+    some of it dozens of times.
 
     Attributes
     ----------
@@ -215,6 +219,10 @@ class Problem:
     device: DeviceProperties
 
     def __hash__(self) -> int:
+        return self._key
+
+    @cached_property
+    def _key(self) -> int:
         # What nearly all problems differ in: they are keys, with many facts of many tensors.
         tensors = tuple(stream.total_bytes for stream in self.streams)
         return hash((self.axes, self.parallel, self.reduced, self.across, self.order, tensors))
@@ -230,28 +238,28 @@ class Problem:
             found += self.core.sizes()
         return found
 
-    @property
+    @cached_property
     def on_cpu(self) -> bool:
         """The kernel runs in Triton's interpreter."""
         return self.device.is_cpu
 
-    @property
+    @cached_property
     def is_flat(self) -> bool:
         """Whether the kernel has axes, and none of a row."""
         return bool(self.axes) and not self.row_axes
 
-    @property
+    @cached_property
     def gathers(self) -> bool:
         """Whether a tensor is read at indices of another."""
         return any(stream.held_bytes for stream in self.streams)
 
-    @property
+    @cached_property
     def places(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """The places among ``axes`` of those of x, and of those of a row."""
         first = len(self.axes) - self.row_axes
         return tuple(range(first)), tuple(range(first, len(self.axes)))
 
-    @property
+    @cached_property
     def inner(self) -> bool:
         """Whether most of the bytes are contiguous along axis r."""
         full = self.full_streams
@@ -259,7 +267,7 @@ class Problem:
         along_x = sum(s.total_bytes for s in full if s.x_stride == 1)
         return along_r >= along_x
 
-    @property
+    @cached_property
     def crosses(self) -> bool:
         """Whether a large tensor is contiguous along the other axis than most of the bytes.
 
@@ -277,17 +285,17 @@ class Problem:
         once = self.moved_bytes / self.device.bandwidth_bytes_per_s
         return self.crosses and self._seconds_of_sectors(self.crossing_streams) > once
 
-    @property
+    @cached_property
     def moved_bytes(self) -> int:
         """Bytes that a kernel reads and writes, each element once."""
         return sum(s.fetched_bytes for s in self.streams)
 
-    @property
-    def crossing_streams(self) -> list[Stream]:
+    @cached_property
+    def crossing_streams(self) -> tuple[Stream, ...]:
         """The large tensors that are contiguous along the other axis than most of the bytes."""
         inner = self.inner
         steps = ((s, s.x_stride if inner else s.r_stride) for s in self.large_streams)
-        return [s for s, step in steps if step == 1]
+        return tuple(s for s, step in steps if step == 1)
 
     @property
     def scatters(self) -> bool:
@@ -300,7 +308,7 @@ class Problem:
         apart = [s for s in known if 1 not in (s.x_stride, s.r_stride)]
         return not self.on_cpu and self._seconds_of_sectors(apart) > self.device.launch_s
 
-    def _seconds_of_sectors(self, streams: list[Stream]) -> float:
+    def _seconds_of_sectors(self, streams: Sequence[Stream]) -> float:
         """Seconds to fetch a sector from the L2 cache for each element of tensors."""
         fetched = sum(s.total_bytes * SECTOR_BYTES // s.item_bytes for s in streams)
         return fetched / (L2_SPEEDUP * self.device.bandwidth_bytes_per_s)
@@ -314,12 +322,12 @@ class Problem:
         """Passes over a row until all its reductions are known."""
         return 1 if self.online_softmax else self.reduction_passes or self.reduction_depth
 
-    @property
+    @cached_property
     def normalizes(self) -> bool:
         """Whether a reduction's result is used along the reduced axis."""
         return self.reduction_depth > 1 or self.dependent_outputs
 
-    @property
+    @cached_property
     def has_many_loads(self) -> bool:
         """Whether threads of a flat kernel should have few elements of each tensor."""
         return sum(not stream.is_store for stream in self.streams) >= MANY_LOADS
@@ -329,44 +337,44 @@ class Problem:
         """Whether they should have few elements because of what is computed of each."""
         return self.ops_per_element > MANY_OPS
 
-    @property
-    def full_streams(self) -> list[Stream]:
+    @cached_property
+    def full_streams(self) -> tuple[Stream, ...]:
         """The tensors that run over both axes."""
-        return [s for s in self.streams if s.along_x and s.along_r]
+        return tuple(s for s in self.streams if s.along_x and s.along_r)
 
-    @property
-    def full_loads(self) -> list[Stream]:
+    @cached_property
+    def full_loads(self) -> tuple[Stream, ...]:
         """The tensors over both axes that are read."""
-        return [s for s in self.full_streams if not s.is_store]
+        return tuple(s for s in self.full_streams if not s.is_store)
 
-    @property
+    @cached_property
     def loaded_words(self) -> float:
         """Registers that hold what is loaded for a position of both axes, vectors as they are."""
         return sum(max(s.item_bytes / WORD_BYTES, 0.5) for s in self.full_loads)
 
-    @property
-    def full_stores(self) -> list[Stream]:
+    @cached_property
+    def full_stores(self) -> tuple[Stream, ...]:
         """The tensors over both axes that are written."""
-        return [s for s in self.full_streams if s.is_store]
+        return tuple(s for s in self.full_streams if s.is_store)
 
-    @property
-    def large_streams(self) -> list[Stream]:
+    @cached_property
+    def large_streams(self) -> tuple[Stream, ...]:
         """The full streams without those of less than a quarter of the bytes of the largest."""
         full = self.full_streams
         most = max((s.total_bytes for s in full), default=0)
-        return [s for s in full if 4 * s.total_bytes >= most]
+        return tuple(s for s in full if 4 * s.total_bytes >= most)
 
-    @property
-    def large_loads(self) -> list[Stream]:
+    @cached_property
+    def large_loads(self) -> tuple[Stream, ...]:
         """The large tensors that are read."""
-        return [s for s in self.large_streams if not s.is_store]
+        return tuple(s for s in self.large_streams if not s.is_store)
 
-    @property
+    @cached_property
     def narrowest(self) -> int:
         """Bytes of the smallest item of the tensors that run along x."""
         return min((s.item_bytes for s in self.streams if s.along_x), default=4)
 
-    @property
+    @cached_property
     def widest(self) -> int:
         """Bytes of the largest item of all tensors."""
         return max((s.item_bytes for s in self.streams), default=4)
