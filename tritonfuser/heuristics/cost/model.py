@@ -135,7 +135,7 @@ def busy_seconds(resources: dict[str, Number], order: Number = SHARPNESS) -> Num
     return sum(seconds**order for seconds in resources.values()) ** (1 / order)
 
 
-def _order(n: Counts, running: Number, ahead: Number, m: Numbers) -> Number:
+def order_of(n: Counts | LeastCounts, running: Number, ahead: Number, m: Numbers) -> Number:
     """The order of the norm for a kernel of which so many programs run at a time, each with the
     loads of so many steps under way."""
     known = m.minimum(IN_TURN * running**0.5, SHARPNESS)
@@ -220,7 +220,7 @@ def kernel_time(
     }
     running = m.minimum(resident, on_sm)
     tail = own.tail_s + c.exchange_tail * running * n.exchange_clocks / clock
-    order = _order(n, running, own.ahead, m)
+    order = order_of(n, running, own.ahead, m)
     seconds = whole_seconds(resources, tail, c, order)
     return KernelTime(resources, seconds, registers, n.register_limit, order)
 

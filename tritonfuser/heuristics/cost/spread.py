@@ -79,18 +79,13 @@ class Spreading:
         is not in the ``computed`` share of the tile."""
         each = max(tile.x * tile.r / threads, 1.0)
         wide = min(each, neighbours)
+        found = self._lanes_over(tile, threads, wide, neighbours, computed, PLAIN)
         if tile.staged:
-            return self._lanes_over(tile, threads, wide, neighbours, computed, PLAIN)
-        clocks = 0.0
-        if self._columns:
-            clocks += self._columns * self._clocks(tile.r, wide, threads)
-        if self._reductions and not self._inner:
-            clocks += self._reductions * self._clocks(tile.x, wide, threads)
-        elif self._across:
-            clocks += self._across * self._clocks(tile.x, min(each, beside), threads)
-        return self._lanes_over(tile, threads, wide, neighbours, computed, PLAIN)._replace(
-            exchange_clocks=clocks
-        )
+            return found
+        clocks = self._exchange_clocks(tile, threads, wide, PLAIN)
+        if self._reductions and self._inner and self._across:
+            clocks += self._across * self._clocks(tile.x, min(each, beside), threads, PLAIN)
+        return found._replace(exchange_clocks=clocks)
 
     def at_least(
         self,
@@ -100,11 +95,13 @@ class Spreading:
         computed: Number,
         m: Numbers,
     ) -> Spread:
-        """The least lanes and results, where the widest load has so many neighbours at least and
-        at most: of one kernel, or of many."""
+        """The least lanes, results and clocks, where the widest load has so many neighbours at
+        least and at most: of one kernel, or of many."""
         least, most = neighbours
         wide = m.minimum(m.maximum(tile.x * tile.r / threads, 1.0), least)
-        return self._lanes_over(tile, threads, wide, most, computed, m)
+        found = self._lanes_over(tile, threads, wide, most, computed, m)
+        clocks = m.where(tile.staged, 0.0, self._exchange_clocks(tile, threads, wide, m))
+        return found._replace(exchange_clocks=clocks)
 
     def _lanes_over(
         self,
@@ -143,17 +140,27 @@ class Spreading:
         values = m.where(tile.staged, exchanged, values)
         return Spread(lanes, results, row_lanes, values)
 
-    def _clocks(self, columns: int, wide: float, threads: int) -> float:
+    def _exchange_clocks(
+        self, tile: KernelTile, threads: Number, wide: Number, m: Numbers
+    ) -> Number:
+        """Clocks of reductions of columns that lie along memory as most bytes do. They grow with
+        the neighbours of a thread."""
+        clocks: Number = 0.0
+        if self._columns:
+            clocks = clocks + self._columns * self._clocks(tile.r, wide, threads, m)
+        if self._reductions and not self._inner:
+            clocks = clocks + self._reductions * self._clocks(tile.x, wide, threads, m)
+        return clocks
+
+    def _clocks(self, columns: Number, wide: Number, threads: Number, m: Numbers) -> Number:
         """Clocks of shared memory for a reduction of columns that lie along memory, of words of 4
         bytes: each warp writes its partial results, and all read the results."""
-        across = max(columns / wide, 1.0)
-        beside = min(across, float(self._lanes))
+        across = m.maximum(columns / wide, 1.0)
+        beside = m.minimum(across, float(self._lanes))
         warps = threads / self._lanes
         partial = warps * beside / across
-        if partial <= 1:
-            return 0.0
-        at_a_bank = max(beside * min(wide * partial, SHARED_BANKS) / SHARED_BANKS, 1.0)
-        return 2 * warps * wide * at_a_bank
+        at_a_bank = m.maximum(beside * m.minimum(wide * partial, SHARED_BANKS) / SHARED_BANKS, 1.0)
+        return m.where(partial <= 1, 0.0, 2 * warps * wide * at_a_bank)
 
 
 def lies_both_ways(problem: Problem) -> bool:

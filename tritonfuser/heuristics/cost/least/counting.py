@@ -64,6 +64,10 @@ class LeastCounting(Counting):
     ) -> LeastCounts:
         device, m, tile = self._problem.device, ARRAYS, many.tile
         threads = many.warps * device.warp_size
+        # Of rows whose ends stay in registers the steps have a part.
+        positions = counts.programs * counts.steps * tile.x * tile.r
+        in_steps = m.minimum(positions / max(self._positions, 1), 1.0)
+        steps = counts.programs * counts.steps * counts.passes
         return LeastCounts(
             *self._of_problem,
             *counts,
@@ -82,7 +86,7 @@ class LeastCounting(Counting):
             held=tile.kept / threads,
             register_limit=1.0 * limit_of_warps(device, many.warps, m),
             waiting_s=0.0,
-            fetched_bytes=self._sure_bytes / (counts.programs * counts.steps * counts.passes),
+            fetched_bytes=self._sure_bytes * in_steps / steps,
         )
 
 

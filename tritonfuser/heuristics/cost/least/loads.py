@@ -2,20 +2,23 @@
 
 Each tensor is taken to be loaded by the widest vectors that it has along either side, and each load
 of a warp touches a cache line. Where no two positions have the same element, a line has no more of
-them than fit, and no more than a tile has along the axis that the tensor is contiguous along.
+them than fit, and no more than a tile has along the axis that the tensor is contiguous along. Each
+piece of what a load asks for may begin inside a line.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf
 from typing import NamedTuple
 
 from ....device import CACHE_LINE_BYTES, NVIDIA_WARP_SIZE, VECTOR_BYTES
 from ...problem import Problem
+from ...streams import Stream
 from ..counts import Number
 from ..numbers import Numbers
 from ..rows.access import R, RowTensor, running_side
-from ..tiles import Launches
+from ..tiles import KernelTile, Launches
 
 
 class SureLoads(NamedTuple):
@@ -32,6 +35,49 @@ class SureLoads(NamedTuple):
     loaded: Number
     addresses: Number = 0.0
     neighbours: tuple[Number, Number] = (1.0, 1.0)
+
+
+class _Lines(NamedTuple):
+    """The cache lines of a tensor of which no two positions have the same element.
+
+    Attributes
+    ----------
+    lies_along_r : bool
+        Whether a line has elements along axis r, and not along x.
+    most : int
+        How many at most.
+    share : float
+        Of a line that an element takes.
+    extent, step : int
+        Elements of the tensor along the axis with the nearest neighbours, and how far these are
+        apart.
+    beyond : float
+        How far neighbours along the next axis are apart.
+    """
+
+    lies_along_r: bool
+    most: int
+    share: float
+    extent: int
+    step: int
+    beyond: float
+
+    def of_each(self, tile: KernelTile, width: Number, valid: Number, m: Numbers) -> Number:
+        """Lines for each position of a tile, of loads of so many neighbours."""
+        along = tile.r if self.lies_along_r else tile.x
+        inside = valid / m.minimum(along, self.most)
+        # Threads with whole rows load runs.
+        begun = m.where(tile.staged, 0.0, self._begun(along, width, valid, m))
+        # A load touches a line of each thread at most.
+        begun = m.minimum(self.share * valid + (1 - self.share) * begun, 1 / width)
+        return m.maximum(inside, begun)
+
+    def _begun(self, along: Number, width: Number, valid: Number, m: Numbers) -> Number:
+        """Pieces of memory that are asked for: one by each load, and one for each row or column of
+        a tile where the next one is further away than a line."""
+        each = m.minimum(along, self.extent)
+        apart = self.beyond >= each * self.step + 1 / self.share
+        return m.maximum(1 / (NVIDIA_WARP_SIZE * width), m.where(apart, valid / each, 0.0))
 
 
 class _Tensor(NamedTuple):
@@ -51,10 +97,8 @@ class _Tensor(NamedTuple):
         The same wherever tiles begin: at vectors too.
     is_cached : bool
         The L1 cache may have its lines: it is read at indices of another tensor.
-    lies_along_r : bool
-        Whether a cache line has elements along axis r, and not along x.
-    run : int
-        How many at most. 0 where positions may have the same element.
+    lines : _Lines or None
+        The cache lines that it takes. None where positions may have the same element.
     """
 
     times: float
@@ -63,8 +107,7 @@ class _Tensor(NamedTuple):
     vectors: tuple[int, int]
     most: int
     is_cached: bool
-    lies_along_r: bool
-    run: int
+    lines: _Lines | None
 
 
 class LeastLoads:
@@ -85,8 +128,7 @@ class LeastLoads:
         tile = many.tile
         size = tile.x * tile.r
         each = 2.0 ** m.floor(m.log2(m.maximum(size // threads, 1)))
-        # A tile that is longer than the problem touches no lines behind its end.
-        there = size * valid**2
+        there = size * valid
         accesses: Number = 0.0
         lines: Number = 0.0
         wide: Number = 1.0
@@ -96,10 +138,11 @@ class LeastLoads:
             loads = taken / (NVIDIA_WARP_SIZE * width)
             accesses = accesses + loads * size
             wide = m.maximum(wide, width) if tensor.is_along else wide
-            if tensor.run:
-                run = m.minimum(tile.r if tensor.lies_along_r else tile.x, tensor.run)
-                loads = m.maximum(loads, taken / run)
-            lines = lines if tensor.is_cached else lines + loads * there
+            # A tile that is longer than the problem touches no lines behind its end.
+            touched = loads * valid
+            if tensor.lines is not None:
+                touched = m.maximum(touched, taken * tensor.lines.of_each(tile, width, valid, m))
+            lines = lines if tensor.is_cached else lines + touched * there
         # What is behind the ends of rows is not loaded where threads have whole rows.
         accesses = m.where(tile.staged, accesses * valid, accesses)
         neighbours = (1.0, self._most) if many.aligned else (wide, self._widest)
@@ -122,7 +165,6 @@ def _width(tensor: _Tensor, many: Launches, m: Numbers) -> Number:
 
 def _facts(problem: Problem, tensor: RowTensor, side: int) -> _Tensor:
     stream = tensor.stream
-    lies_along_r, run = _run(problem, tensor)
     return _Tensor(
         times=tensor.times,
         in_last_pass=stream.is_in_last_pass,
@@ -130,8 +172,7 @@ def _facts(problem: Problem, tensor: RowTensor, side: int) -> _Tensor:
         vectors=tensor.vectors,
         most=_most(tensor),
         is_cached=tensor.gathered is not None,
-        lies_along_r=lies_along_r,
-        run=run,
+        lines=_lines(problem, stream),
     )
 
 
@@ -140,16 +181,21 @@ def _most(tensor: RowTensor) -> int:
     return VECTOR_BYTES // tensor.stream.item_bytes
 
 
-def _run(problem: Problem, tensor: RowTensor) -> tuple[bool, int]:
-    """``lies_along_r`` and ``run`` of ``_Tensor``."""
-    stream, terms = tensor.stream, tensor.stream.stride_terms
+def _lines(problem: Problem, stream: Stream) -> _Lines | None:
+    """The ``_Lines`` of a tensor."""
+    terms = sorted(stream.stride_terms, key=lambda term: abs(term.step))
     positions = problem.parallel * max(problem.reduced, 1)
     if stream.total_bytes < positions * stream.item_bytes or any(t.div != 1 for t in terms):
-        return False, 0
+        return None
     line = max(CACHE_LINE_BYTES // stream.item_bytes, 1)
-    inner = [term for term in terms if abs(term.step) < line]
-    if not inner:
-        return False, 1
-    if len(inner) > 1:
-        return False, 0
-    return inner[0].axis in problem.places[R], min(line, inner[0].extent)
+    steps = [abs(term.step) for term in terms]
+    near = sum(step < line for step in steps)
+    if near > 1:
+        return None
+    share = stream.item_bytes / CACHE_LINE_BYTES
+    if not near:
+        return _Lines(False, 1, share, 1, 1, inf)
+    beyond = float(steps[1]) if len(steps) > 1 else inf
+    inner = terms[0]
+    lies_along_r = inner.axis in problem.places[R]
+    return _Lines(lies_along_r, min(line, inner.extent), share, inner.extent, steps[0], beyond)

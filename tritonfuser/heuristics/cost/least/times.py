@@ -6,7 +6,7 @@ from ....device import NVIDIA_WARP_SIZE, DeviceProperties
 from ...problem import ElementWork, Problem
 from ..constants import Constants, constants_of
 from ..counts import LeastCounts, Number
-from ..model import KernelTime, busy_seconds, memory_rate, whole_seconds
+from ..model import KernelTime, busy_seconds, memory_rate, order_of, whole_seconds
 from ..numbers import ARRAYS
 from ..programs_time import programs_time, resident_programs
 
@@ -42,14 +42,20 @@ def least_time(
     m = ARRAYS
     resident = resident_programs(n, registers, device, m)
     own = programs_time(n, resident, 0.0, device, c, m)
-    visits = m.ceil(n.programs / device.sm_count) * n.steps * n.passes
-    lines = visits * n.lines
+    on_sm = m.ceil(n.programs / device.sm_count)
+    visits = on_sm * n.steps * n.passes
+    lines = visits * n.lines * c.line_clocks + on_sm * n.exchange_clocks
     crossing = visits * device.sm_count * n.fetched_bytes * n.valid
     resources = {
         "memory": n.moved_bytes / memory_rate(device, c),
         "L2 cache": crossing / (device.sm_count * c.sm_bytes * device.clock_hz),
-        "L1 cache": lines * c.line_clocks / device.clock_hz,
+        "L1 cache": lines / device.clock_hz,
         **own.resources,
     }
-    seconds = whole_seconds(resources, own.tail_s, c)
-    return KernelTime(resources, seconds, registers, n.register_limit)
+    # At most: of fewer registers more programs run, of fewer instructions more steps are begun.
+    order = order_of(n, m.minimum(resident, on_sm), own.ahead, m)
+    tail = (
+        own.tail_s + c.exchange_tail * m.minimum(on_sm, 1.0) * n.exchange_clocks / device.clock_hz
+    )
+    seconds = whole_seconds(resources, tail, c, order)
+    return KernelTime(resources, seconds, registers, n.register_limit, order)
