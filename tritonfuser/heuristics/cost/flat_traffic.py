@@ -127,7 +127,7 @@ class FlatStreams:
         blocks = [side.block for side in sides]
         positions = {along: prod(blocks[place] for place in along) for along in _ALONG[len(sides)]}
         found = self._accesses_by(sides, limit, threads)
-        whole = tile_layout(self._tensors, found)
+        whole = tile_layout(self._tensors, found) if len(sides) > 1 else None
         for tensor, access in zip(self._tensors, found, strict=True):
             times = tensor.times
             block = min(access.neighbours, blocks[access.place])

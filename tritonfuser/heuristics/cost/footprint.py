@@ -106,7 +106,14 @@ class TensorStrides:
         other pieces of ``granule`` bytes."""
         gap, is_even = self._pieces.get(granule) or self._piece(granule)
         elements, runs, span = self._runs(tile, gap)
-        return elements, _piece_bytes(runs, span, is_even, self.item_bytes, granule)
+        # As ``_piece_bytes``, which is called for none of these: they are many.
+        item = self.item_bytes
+        run = span * item if span > 1.0 else float(item)
+        if is_even and granule < CACHE_LINE_BYTES:
+            pieces = float(ceil(run / granule))
+        else:
+            pieces = (run + granule - item) / granule
+        return elements, runs * (pieces if pieces > 1.0 else 1.0) * granule
 
     def _runs(self, tile: Tile, gap: int) -> tuple[float, float, float]:
         """(elements, runs, span) of the footprint of a tile: see ``Footprint``."""
@@ -130,15 +137,19 @@ class TensorStrides:
             elements = most
         if runs > most:
             runs = most
-        return elements, runs, min(span, gap * elements / runs)
+        whole = gap * elements / runs
+        return elements, runs, span if span < whole else whole
 
     def _piece(self, granule: int) -> tuple[int, bool]:
         """Elements of a piece of memory, and whether all steps that are not smaller are whole
         pieces."""
         if granule not in self._pieces:
             gap = granule // self.item_bytes
-            uneven = [step for *_, step in self._terms if step >= gap and step % gap]
-            self._pieces[granule] = gap, not uneven
+            is_even = True
+            for _, _, _, step in self._terms:
+                if step >= gap and step % gap:
+                    is_even = False
+            self._pieces[granule] = gap, is_even
         return self._pieces[granule]
 
     def end_of(self, tile: Tile) -> tuple[int, int] | None:

@@ -120,6 +120,8 @@ def running(extents: Sequence[int], order: Sequence[Side], programs: float) -> t
 
 def together(found: Sequence[Windows]) -> Windows:
     """Of several tensors."""
+    if len(found) == 1:
+        return found[0]
     return Windows(*map(sum, zip(*found, strict=True))) if found else Windows()
 
 

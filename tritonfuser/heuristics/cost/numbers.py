@@ -41,10 +41,15 @@ class Arrays:
 
     minimum: Callable[..., Number] = staticmethod(np.minimum)
     maximum: Callable[..., Number] = staticmethod(np.maximum)
-    where: Callable[..., Number] = staticmethod(np.where)
     log2: Callable[..., Number] = staticmethod(np.log2)
     ceil: Callable[..., Number] = staticmethod(np.ceil)
     floor: Callable[..., Number] = staticmethod(np.floor)
+
+    @staticmethod
+    def where(condition: Number, a: Number, b: Number) -> Number:
+        if isinstance(condition, np.ndarray):
+            return np.where(condition, a, b)
+        return a if condition else b  # the same for all kernels: no array is needed
 
 
 PLAIN = Floats()

@@ -85,7 +85,7 @@ class Spreading:
         clocks = self._exchange_clocks(tile, threads, wide, PLAIN)
         if self._reductions and self._inner and self._across:
             clocks += self._across * self._clocks(tile.x, min(each, beside), threads, PLAIN)
-        return found._replace(exchange_clocks=clocks)
+        return found._replace(exchange_clocks=clocks) if clocks else found
 
     def at_least(
         self,
@@ -131,6 +131,8 @@ class Spreading:
             along = neighbours if self._inner else 1.0
             runs = m.maximum(computed * tile.x * tile.r / threads / along, 1.0)
             results = results + self._scan_share * m.maximum(runs - results, 0.0)
+        if tile.staged is False:
+            return Spread(lanes, results, row_lanes, values)
         # Threads with whole rows reduce them by themselves. Sums over rows they exchange once, at
         # the end, through all lanes of a warp.
         lanes = m.where(tile.staged, 1.0, lanes)

@@ -104,13 +104,13 @@ def _rows(problem: Problem, params: HeuristicParams) -> KernelTile:
     tails, sums = sum(tiling.tails), isinstance(params, ReductionParams)
     in_one_step = sums and tiling.block + tails >= max(problem.reduced, 1)
     if tiling.in_registers or in_one_step:
-        tile = whole_rows(problem, tiling.rows, tiling.block + tails)
-        tile = tile._replace(staged=tiling.staged)
-    else:
-        tile = loop_along_rows(problem, sums, tiling.rows, tiling.block, tails, PLAIN)
-        past_end = not tails and max(problem.reduced, 1) % tiling.block != 0
-        tile = tile._replace(masked=past_end)  # rows seldom have masks (lowering/tile/overlaps.py)
-    return tile._replace(pieces=_pieces(problem, params, tiling))
+        pieces = _pieces(problem, params, tiling)
+        row = tiling.block + tails
+        return whole_rows(problem, tiling.rows, row, pieces=pieces, staged=tiling.staged)
+    tile = loop_along_rows(problem, sums, tiling.rows, tiling.block, tails, PLAIN)
+    past_end = not tails and max(problem.reduced, 1) % tiling.block != 0
+    # rows seldom have masks (lowering/tile/overlaps.py)
+    return tile._replace(masked=past_end, pieces=_pieces(problem, params, tiling))
 
 
 def _pieces(problem: Problem, params: KernelParams, tiling: RowTiling) -> int:
@@ -167,9 +167,12 @@ def launches_of(problem: Problem, params: Sequence[KernelParams]) -> Launches:
 # --- tiles of rows, of one kernel or of many: numbers may be arrays -------------------------------
 
 
-def whole_rows(problem: Problem, rows: Number, row: Number) -> KernelTile:
+def whole_rows(
+    problem: Problem, rows: Number, row: Number, pieces: int = 1, staged: bool = False
+) -> KernelTile:
     """The tile of programs that keep rows in registers."""
-    return KernelTile(ceil_div(problem.parallel, rows), 1, 1, rows, row, keeps_rows=True)
+    programs = ceil_div(problem.parallel, rows)
+    return KernelTile(programs, 1, 1, rows, row, keeps_rows=True, pieces=pieces, staged=staged)
 
 
 def loop_over_rows(problem: Problem, rows: Number, row: Number, m: Numbers) -> KernelTile:

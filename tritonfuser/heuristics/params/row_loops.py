@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Annotated, ClassVar
 
+from ...lazy import cached_property
 from ..plain_data.limits import Within
 from .base import KernelParams, RowTiling
 from .fields import Axes, Side, Tails

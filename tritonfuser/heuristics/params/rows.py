@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import ClassVar
 
+from ...lazy import cached_property
 from .base import KernelParams, RowTiling
 from .fields import Axes, Side, Tails, Unroll
 

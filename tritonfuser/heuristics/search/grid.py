@@ -123,7 +123,7 @@ class Grid:
             return loop_over_rows(problem, sizes["block_m"], row, ARRAYS)._replace(staged=staged)
         rows, block = sizes["block_x"], sizes["block_r"]
         if self._alternative.fixed.get("persistent", False):
-            return whole_rows(problem, rows, block + tails)._replace(staged=staged)
+            return whole_rows(problem, rows, block + tails, staged=staged)
         is_reduction = issubclass(kind, ReductionParams)
         return loop_along_rows(problem, is_reduction, rows, block, tails, ARRAYS)
 
