@@ -92,6 +92,7 @@ class FlatStreams:
         ]
         self._tiles: dict[tuple[Side, ...], _TileTraffic] = {}
         self._accesses: dict[tuple[int, ...], list[FlatAccess]] = {}
+        self._loads: dict[tuple[tuple[Side, ...], int, int], FlatLoads] = {}
         self._refetched: dict[tuple[Side, ...], float] = {}
 
     @property
@@ -120,13 +121,25 @@ class FlatStreams:
 
     def loads(self, params: KernelParams, threads: int) -> FlatLoads:
         """How the threads of a program load and store, whatever its tile touches of memory."""
-        sides, crosses = self._axes.sides(params), bool(self._problem.across)
+        sides = self._axes.sides(params)
+        each = max(prod(side.block for side in sides) // threads, 1)
         limit = getattr(params, "vectorization_factor", 0) or VECTOR_BYTES
+        limit = min(limit, 1 << each.bit_length() - 1)
+        # Else threads make no difference beside the limit.
+        by_threads = len(sides) > 1 or self._problem.across
+        key = sides, limit, threads if by_threads else 0
+        if key not in self._loads:
+            self._loads[key] = self._found_loads(sides, limit, threads)
+        return self._loads[key]
+
+    def _found_loads(self, sides: tuple[Side, ...], limit: int, threads: int) -> FlatLoads:
+        """The loads of threads of ``limit`` neighbours at most."""
+        crosses = bool(self._problem.across)
         lines = hits = requests = addresses = written = partly = 0.0
         gathered, shared = [], []
         blocks = [side.block for side in sides]
         positions = {along: prod(blocks[place] for place in along) for along in _ALONG[len(sides)]}
-        found = self._accesses_by(sides, limit, threads)
+        found = self._accesses_by(sides, limit)
         whole = tile_layout(self._tensors, found) if len(sides) > 1 else None
         for tensor, access in zip(self._tensors, found, strict=True):
             times = tensor.times
@@ -227,10 +240,8 @@ class FlatStreams:
             sum(map(mul, shares, parts)),
         )
 
-    def _accesses_by(self, sides: tuple[Side, ...], limit: int, threads: int) -> list[FlatAccess]:
+    def _accesses_by(self, sides: tuple[Side, ...], limit: int) -> list[FlatAccess]:
         """How threads load each tensor."""
-        each = max(prod(side.block for side in sides) // threads, 1)
-        limit = min(limit, 1 << each.bit_length() - 1)
         key = (len(sides), limit)
         if key not in self._accesses:
             self._accesses[key] = accesses(

@@ -65,7 +65,8 @@ class Times:
     def least_seconds(self, params: Sequence[KernelParams]) -> Number:
         """Seconds of ``least_of``. Infinite where the least registers may exceed the limit, or do
         by far if all loads of a step are issued first."""
-        return self._unless_spilled(launches_of(self._problem, params), self.least_of(params))
+        many = launches_of(self._problem, params)
+        return self._unless_spilled(many, self._least(self._of_problem.least_of(params, many)))
 
     def least_seconds_of_row_kernels(self, many: Launches) -> Number:
         """The same of kernels with rows, whose params need not be made."""

@@ -33,9 +33,10 @@ class LeastCounting(Counting):
         streams = self._problem.streams
         return sum(s.fetched_bytes for s in streams if _is_whole(s))
 
-    def least_of(self, params: Sequence[KernelParams]) -> LeastCounts:
-        """What kernels count at least, whatever their tiles touch of memory."""
-        many = launches_of(self._problem, params)
+    def least_of(self, params: Sequence[KernelParams], many: Launches | None = None) -> LeastCounts:
+        """What kernels count at least, whatever their tiles touch of memory. ``many`` are their
+        ``launches_of``, where they are known."""
+        many = launches_of(self._problem, params) if many is None else many
         if not self._is_flat_tile(params[0]):
             return self.least_of_row_kernels(many)
         warp = self._problem.device.warp_size
