@@ -14,7 +14,17 @@ from tritonfuser.heuristics.cost.counting import Counting
 from tritonfuser.heuristics.cost.least.counting import LeastCounting
 from tritonfuser.heuristics.params import ReductionParams, ScanParams
 
-FIELDS = ("elements", "computed", "lanes", "results", "row_lanes", "row_values", "reduced_steps")
+FIELDS = (
+    "elements",
+    "computed",
+    "lanes",
+    "results",
+    "row_lanes",
+    "row_values",
+    "reduced_steps",
+    "exchange_clocks",
+    "lines",
+)
 
 
 def powers(most: int) -> st.SearchStrategy[int]:

@@ -207,7 +207,8 @@ class LeastCounts(NamedTuple):
     """The fields of ``Counts`` that are known before it is known what tiles touch of memory.
 
     What depends on that, as how threads lie along memory, is the least that it may be. So each
-    field is at most that of ``Counts``, and the time of a kernel grows with each.
+    field is at most that of ``Counts``, and the time of a kernel grows with each; but for
+    ``hit_lines``, which are at most so many.
     """
 
     loads: float
@@ -249,6 +250,8 @@ class LeastCounts(NamedTuple):
     held: Number
     register_limit: Number
     waiting_s: float
+    hit_lines: Number
+    written_bytes: Number
     row_words: float = 0.0
     loaded_bytes: float = 0.0
     index_instructions: float = 0.0

@@ -165,10 +165,9 @@ class FlatLoads(NamedTuple):
     shared: list[float]
 
     @property
-    def sure_lines(self) -> float:
-        """The lines that the L1 cache has not, as far as that is known: 0 with reads at indices of
-        others."""
-        return self.lines - self.hit_lines - sum(self.shared) if not self.gathered else 0.0
+    def most_hit(self) -> float:
+        """The lines that the L1 cache may have."""
+        return self.hit_lines + sum(self.shared) + sum(lines for _, lines in self.gathered)
 
 
 def flat_tensor(problem: Problem, stream: Stream, times: int) -> FlatTensor:

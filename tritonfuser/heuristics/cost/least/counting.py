@@ -41,9 +41,19 @@ class LeastCounting(Counting):
             return self.least_of_row_kernels(many)
         warp = self._problem.device.warp_size
         loads = (self._flat_streams.loads(each, each.num_warps * warp) for each in params)
-        found = ((each.accesses, each.sure_lines, each.addresses) for each in loads)
-        accesses, lines, addresses = map(np.array, zip(*found, strict=True))
-        sure = SureLoads(accesses, lines, self._flat_streams.loaded, addresses)
+        found = (
+            (each.accesses, each.lines, each.addresses, each.most_hit, each.written_bytes)
+            for each in loads
+        )
+        accesses, lines, addresses, hit, written = map(np.array, zip(*found, strict=True))
+        sure = SureLoads(
+            accesses,
+            lines,
+            self._flat_streams.loaded,
+            addresses,
+            hit_lines=hit,
+            written_bytes=written,
+        )
         return self._least_counts(many, self._tile_counts(many.tile, ARRAYS), Spread(), sure, 1.0)
 
     def least_of_row_kernels(self, many: Launches) -> LeastCounts:
@@ -83,6 +93,8 @@ class LeastCounting(Counting):
             accesses=loads.accesses,
             lines=loads.lines,
             addresses=loads.addresses,
+            hit_lines=loads.hit_lines,
+            written_bytes=loads.written_bytes,
             loaded=loads.loaded,
             held=tile.kept / threads,
             register_limit=1.0 * limit_of_warps(device, many.warps, m),

@@ -26,6 +26,8 @@ class SureLoads(NamedTuple):
 
     Attributes
     ----------
+    hit_lines : float
+        Of flat kernels, the lines that the L1 cache has at most.
     neighbours : (float, float)
         Those of a thread along the row or column that is reduced in, at least and at most.
     """
@@ -35,6 +37,8 @@ class SureLoads(NamedTuple):
     loaded: Number
     addresses: Number = 0.0
     neighbours: tuple[Number, Number] = (1.0, 1.0)
+    hit_lines: Number = 0.0
+    written_bytes: Number = 0.0
 
 
 class _Lines(NamedTuple):

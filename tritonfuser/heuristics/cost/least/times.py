@@ -44,12 +44,16 @@ def least_time(
     own = programs_time(n, resident, 0.0, device, c, m)
     on_sm = m.ceil(n.programs / device.sm_count)
     visits = on_sm * n.steps * n.passes
-    lines = visits * n.lines * c.line_clocks + on_sm * n.exchange_clocks
+    lines = n.lines - n.hit_lines * (1 - c.hit_clocks / c.line_clocks)
+    clocks = visits * lines * c.line_clocks + on_sm * n.exchange_clocks
+    stores = device.sm_count * c.sm_written_bytes * device.clock_hz
+    written = n.written_bytes * n.programs * n.valid * n.steps * n.passes
     crossing = visits * device.sm_count * n.fetched_bytes * n.valid
     resources = {
         "memory": n.moved_bytes / memory_rate(device, c),
         "L2 cache": crossing / (device.sm_count * c.sm_bytes * device.clock_hz),
-        "L1 cache": lines / device.clock_hz,
+        "L2 stores": written / stores,
+        "L1 cache": clocks / device.clock_hz,
         **own.resources,
     }
     # At most: of fewer registers more programs run, of fewer instructions more steps are begun.
