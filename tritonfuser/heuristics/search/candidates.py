@@ -129,8 +129,10 @@ class Candidates:
         return next((low, self._grids[n]) for n, (low, high) in places if low <= number < high)
 
     def _found_bounds(self) -> Array:
-        found, numbers = np.full(self._first[-1], inf), self.numbers()
-        if not numbers:
+        found = np.full(self._first[-1], inf)
+        places = [first + grid.places for first, grid in self._each()]
+        numbers = np.concatenate(places) if places else np.array([], int)
+        if not len(numbers):
             return found
         kernels = self._kernels
         if all(grid.has_rows for grid in self._grids):
@@ -138,7 +140,7 @@ class Candidates:
             bounds = kernels.least_seconds_of_row_kernels(many)
             found[numbers] = np.where(_fits_shared_memory(kernels.problem, many), bounds, inf)
         else:
-            made = {number: self.params(number) for number in numbers}
+            made = {number: self.params(number) for number in numbers.tolist()}
             flat = {n: params for n, params in made.items() if isinstance(params, KernelParams)}
             if flat:
                 found[[*flat]] = kernels.least_seconds([*flat.values()])

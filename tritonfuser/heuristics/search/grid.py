@@ -134,11 +134,14 @@ class Grid:
 
 
 def _sizes(choices: Iterable[Choice]) -> Iterator[tuple[str, tuple[int, Array]]]:
-    """Fields that are numbers, each with its axis and its values there: of ``tails`` their sum."""
+    """Fields that are numbers, each with its axis and its values there: of ``tails`` their sum.
+
+    They are floats, as all that is counted: arithmetic between floats and integers takes longer.
+    """
     for axis, choice in enumerate(choices):
         for place, name in enumerate(choice.fields):
             values = [each[place] for each in choice.values]
             if name == "tails":
-                yield name, (axis, np.array([*map(sum, values)]))
+                yield name, (axis, np.array([*map(sum, values)], float))
             elif name.startswith(("block_", "num_", "align", "prefetch", "unroll")):
-                yield name, (axis, np.array(values))
+                yield name, (axis, np.array(values, float))
