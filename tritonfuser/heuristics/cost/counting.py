@@ -177,9 +177,10 @@ class Counting:
         )
 
     def _of_tile(self, tile: KernelTile) -> TileCounts:
-        if tile not in self._tiles:
-            self._tiles[tile] = self._tile_counts(tile, PLAIN)
-        return self._tiles[tile]
+        found = self._tiles.get(tile)
+        if found is None:
+            found = self._tiles[tile] = self._tile_counts(tile, PLAIN)
+        return found
 
     def _tile_counts(self, tile: KernelTile, m: Numbers) -> TileCounts:
         work, problem, size = self._work, self._problem, tile.x * tile.r

@@ -56,6 +56,8 @@ def index_instructions(
 def digits_of(axes: Sequence[int], places: Sequence[int], stream: Stream) -> list[Digit]:
     """The digits of a position along a side that a tensor needs; none where it lies along all of
     the side, or along nothing of it."""
+    if all(term.axis not in places for term in stream.stride_terms):
+        return []
     inside, each = dict[int, int](), 1
     for place in reversed(places):
         inside[place], each = each, each * max(axes[place], 1)

@@ -209,21 +209,20 @@ def accesses(
     Triton lays the threads of a load out by the widest vector of all loads and stores of the same
     shape that lie along the same side. Stores are converted to a layout of their own.
     """
-    every = range(len(sides))
-    widths = [_widths(problem, tensor.stream, sides, limit) for tensor in tensors]
-    alongs = [tuple(p for p in every if not t.axes.isdisjoint(sides[p])) for t in tensors]
-    places = [
-        _place(problem, tensor, sides, width, along or tuple(every))
-        for tensor, width, along in zip(tensors, widths, alongs, strict=True)
-    ]
+    every = tuple(range(len(sides)))
     wide: dict[tuple[tuple[int, ...], int], int] = {}
-    for key, width in zip(zip(alongs, places, strict=True), widths, strict=True):
-        wide[key] = max(wide.get(key, 1), width[key[1]])
+    lying = []
+    for tensor in tensors:
+        widths = _widths(problem, tensor.stream, sides, limit)
+        along = tuple([p for p in every if not tensor.axes.isdisjoint(sides[p])])
+        place = _place(problem, tensor, sides, widths, along or every)
+        wide[along, place] = max(wide.get((along, place), 1), widths[place])
+        lying.append((tensor, widths[place], along, place))
     found = []
-    for tensor, width, along, place in zip(tensors, widths, alongs, places, strict=True):
-        own = max(width[place], 1)
+    for tensor, width, along, place in lying:
+        own = max(width, 1)
         # Of what lies along no side of two, Triton sees no neighbours.
-        apart = tensor.stream.is_store or (not width[place] and len(sides) > 1)
+        apart = tensor.stream.is_store or (not width and len(sides) > 1)
         found.append(
             FlatAccess(
                 problem.axes,
@@ -249,8 +248,10 @@ def _place(
 ) -> int:
     """The side that the threads of a load are neighbours along: that of the widest vectors, or
     that which is nearer in memory. One of those that the tensor runs along."""
+    if len(along) == 1:
+        return along[0]
     place = max(along, key=lambda p: width[p])
-    if width[place] > 1 or len(along) == 1:
+    if width[place] > 1:
         return place
     touched = {p: warp_bytes(tensor.stride_terms, problem.axes, sides, p) for p in along}
     return min(along, key=lambda p: (touched[p], -p))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from math import ceil, gcd, prod
+from operator import itemgetter
 from typing import NamedTuple
 
 from ...device import CACHE_LINE_BYTES, NVIDIA_WARP_SIZE, SECTOR_BYTES
@@ -65,6 +66,10 @@ def tile_over(
     return tuple(found)
 
 
+_STEP = itemgetter(3)
+"""The step of a term of ``TensorStrides``."""
+
+
 class TensorStrides:
     """The stride terms of a tensor, sorted once, for the footprints of many tiles.
 
@@ -82,11 +87,12 @@ class TensorStrides:
     __slots__ = ("_axes", "_pieces", "_terms", "item_bytes")
 
     def __init__(self, stream: Stream) -> None:
-        stride_terms = sorted(stream.stride_terms, key=_step)
         self.item_bytes = stream.item_bytes
         self._terms = [
-            (term.axis, term.div, float(term.extent), abs(term.step)) for term in stride_terms
+            (term.axis, term.div, float(term.extent), abs(term.step))
+            for term in stream.stride_terms
         ]
+        self._terms.sort(key=_STEP)
         self._axes = tuple({term.axis for term in stream.stride_terms})
         self._pieces: dict[int, tuple[int, bool]] = {}
 
@@ -205,10 +211,13 @@ def run_along(stream: Stream, extents: Sequence[int], places: Sequence[int]) -> 
     places : sequence of int
         The axes of the side, outermost first.
     """
-    whole = {term.axis: term.step for term in stream.stride_terms if term.div == 1}
     run = 1
     for place in reversed(places):
-        if whole.get(place) != run:
+        step = None
+        for term in stream.stride_terms:
+            if term.axis == place and term.div == 1:
+                step = term.step
+        if step != run:
             return run
         run *= extents[place]
     return 0

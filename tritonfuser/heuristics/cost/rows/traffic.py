@@ -161,9 +161,11 @@ class RowStreams:
         return (at_once.lost_bytes + lost) * tile.programs * tile.steps * tile.passes
 
     def _at_once(self, tile: KernelTile, align: int) -> _TileTraffic:
-        if (tile, align) not in self._tiles:
-            self._tiles[tile, align] = self._touched(tile, align)
-        return self._tiles[tile, align]
+        key = tile, align
+        found = self._tiles.get(key)
+        if found is None:
+            found = self._tiles[key] = self._touched(tile, align)
+        return found
 
     def _windows(
         self, tensor: Gathered, params: KernelParams, tile: KernelTile, lines: float

@@ -25,21 +25,24 @@ class RowWarps:
     def lines(self, touched: TileTensor, width: int) -> float:
         """Lines that a load of a warp touches whose threads have ``width`` neighbours: 1 to 32."""
         warp = _of_warp(touched, width)
-        if warp not in self._lines:
+        found = self._lines.get(warp)
+        if found is None:
             _, line_bytes = self._touched(warp, CACHE_LINE_BYTES)
             lines, gathered = line_bytes / CACHE_LINE_BYTES, touched.tensor.gathered
             if gathered is not None:
                 lines = gathered.lines(self._tile(warp), lines)
-            self._lines[warp] = min(lines, NVIDIA_WARP_SIZE)
-        return self._lines[warp]
+            found = self._lines[warp] = min(lines, NVIDIA_WARP_SIZE)
+        return found
 
     def written_bytes(self, touched: TileTensor, width: int) -> float:
         """Bytes of sectors that such a store writes: see ``traffic.written_bytes``."""
         warp = _of_warp(touched, width)
-        if warp not in self._written:
+        found = self._written.get(warp)
+        if found is None:
             elements, sector_bytes = self._touched(warp, SECTOR_BYTES)
-            self._written[warp] = written_bytes(elements * warp[0].item_bytes, sector_bytes)
-        return self._written[warp]
+            found = written_bytes(elements * warp[0].item_bytes, sector_bytes)
+            self._written[warp] = found
+        return found
 
     def shared_bytes(self, touched: TileTensor, width: int) -> float:
         """Bytes of the pairs of sectors that a program's warps store in part in a step, beside
