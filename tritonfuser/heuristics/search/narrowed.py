@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from math import ceil
 from typing import Any
 
@@ -33,7 +32,7 @@ the model predicts 0.92 to 1.07."""
 
 def varied(space: SearchSpace, rules: KernelParams) -> SearchSpace:
     """All values of sizes and warps, and the rules' values of all other fields."""
-    return replace(space, alternatives=tuple(_varied(a, rules) for a in space.alternatives))
+    return SearchSpace(space.scheduler, tuple(_varied(a, rules) for a in space.alternatives))
 
 
 def is_coarse(choice: Choice, alternative: Alternative) -> list[bool]:
@@ -73,9 +72,9 @@ def alternatives(space: SearchSpace, problem: Problem, rules: KernelParams) -> S
     )
     if isinstance(rules, InnerPersistentParams):
         rows = ONE_ROW_WITH_TAILS if rules.persistent else AtMost(("block_x",), rules.block_x)
-        kept = [replace(a, conditions=(*a.conditions, rows)) for a in kept]
-    found = (replace(each, choices=allowed.of(each.choices)) for each in kept)
-    return replace(space, alternatives=tuple(found))
+        kept = [Alternative(a.fixed, a.choices, (*a.conditions, rows)) for a in kept]
+    found = (Alternative(a.fixed, allowed.of(a.choices), a.conditions) for a in kept)
+    return SearchSpace(space.scheduler, tuple(found))
 
 
 def within_registers(
@@ -93,8 +92,8 @@ def within_registers(
     for alternative in space.alternatives:
         most = each(alternative.fixed.get("persistent", False))
         conditions = tuple(_with_registers(alternative.conditions, device, most))
-        found.append(replace(alternative, conditions=conditions))
-    return replace(space, alternatives=tuple(found))
+        found.append(Alternative(alternative.fixed, alternative.choices, conditions))
+    return SearchSpace(space.scheduler, tuple(found))
 
 
 def _with_registers(
@@ -103,7 +102,8 @@ def _with_registers(
     for condition in conditions:
         if condition.limit_product == ("num_warps",):
             of_warp = ceil(MAX_REGISTERS_PER_THREAD * device.warp_size / each)
-            yield replace(condition, limit=min(condition.limit, of_warp))
+            limit = min(condition.limit, of_warp)
+            yield AtMost(condition.product, limit, condition.limit_product, condition.scale)
             yield AtMost(condition.product, ceil(device.registers_per_sm / each))
         else:
             yield condition
@@ -210,7 +210,7 @@ def _agrees(alternative: Alternative, rules: KernelParams) -> bool:
 
 def _varied(alternative: Alternative, rules: KernelParams) -> Alternative:
     choices = tuple(_values(choice, rules) for choice in alternative.choices)
-    return replace(alternative, choices=choices)
+    return Alternative(alternative.fixed, choices, alternative.conditions)
 
 
 def _values(choice: Choice, rules: KernelParams) -> Choice:
@@ -218,6 +218,6 @@ def _values(choice: Choice, rules: KernelParams) -> Choice:
     if len(choice.fields) > 1 or choice.fields[0] in VARIED_FIELDS:
         return choice
     if choice.fields[0] in RULED_FIELDS:
-        return replace(choice, values=(own,))
+        return Choice(choice.fields, (own,))
     kept = (own, choice.values[0]) if own in choice.values else choice.values[:1]
-    return replace(choice, values=tuple(dict.fromkeys(kept)))
+    return Choice(choice.fields, tuple(dict.fromkeys(kept)))

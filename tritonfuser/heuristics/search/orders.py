@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 
 from ..problem import Problem
 from .space import Alternative, Choice
@@ -16,7 +15,8 @@ def with_orders(problem: Problem, alternatives: Iterable[Alternative]) -> tuple[
     if not orders:
         return found
     choice = Choice.of("axes", orders)
-    return (*found, *(replace(a, choices=(*a.choices, choice)) for a in found))
+    ordered = (Alternative(a.fixed, (*a.choices, choice), a.conditions) for a in found)
+    return (*found, *ordered)
 
 
 def near_orders(problem: Problem) -> tuple[tuple[int, ...], ...]:

@@ -222,15 +222,17 @@ class RowStreams:
             stream = tensor.stream
             along_x, along_r = stream.along_x, stream.along_r
             count = (tile.x if along_x else 1) * (tile.r if along_r else 1)
-            often = tensor.times / _steps_without(tensor, tile)
-            taken = often * _share_of_passes(stream, tile)
+            is_before = _is_before(stream, tile)
+            often = tensor.times / _steps_without(tensor, tile, is_before)
+            in_last_pass = stream.is_in_last_pass and not is_before
+            taken = often * (1 / tile.passes) if in_last_pass else often
             scale = (more[X] if along_x else 1.0) * (more[R] if along_r else 1.0) * taken
             same = max(min(stream.r_same, tile.r), 1) if along_r else 1
             moved = count * stream.item_bytes
             skewed = is_skewed(stream, align)
             met, times = (one_row, tile.x) if skewed else (positions, 1)
-            distinct, sector_bytes = (times * n for n in tensor.strides.touched(met))
-            new = distinct * stream.item_bytes
+            distinct, sector_bytes = tensor.strides.touched(met)
+            new, sector_bytes = times * distinct * stream.item_bytes, times * sector_bytes
             if stream.is_store:
                 stored += moved * taken
                 if not tensor.gathered:
@@ -286,9 +288,9 @@ def _is_stored_whole(tensor: RowTensor) -> bool:
     return tensor.stream.is_store and tensor.is_full and tensor.gathered is None
 
 
-def _steps_without(tensor: RowTensor, tile: KernelTile) -> float:
+def _steps_without(tensor: RowTensor, tile: KernelTile, is_before: bool) -> float:
     """The steps, or the steps of a pass, of which one loads or stores a tensor."""
-    if _is_before(tensor.stream, tile):
+    if is_before:
         return tile.steps * tile.passes
     ends = tensor.is_result and not tile.over_rows
     return tile.steps if ends else 1
@@ -304,9 +306,3 @@ def _steps_of_a_row(tensor: RowTensor, tile: KernelTile) -> float:
 def _is_before(stream: Stream, tile: KernelTile) -> bool:
     """Whether a tensor is loaded before a loop over rows: all of them share it."""
     return tile.over_rows and not stream.along_x and not stream.is_store
-
-
-def _share_of_passes(stream: Stream, tile: KernelTile) -> float:
-    """Share of the passes over a row in which a tensor is loaded or stored."""
-    once = stream.is_in_last_pass and not _is_before(stream, tile)
-    return 1 / tile.passes if once else 1.0
