@@ -7,6 +7,8 @@ of loads beside unaligned weights; fewer elements where those would not fill all
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from ..device import VECTOR_BYTES
 from .integers import TUNED_WARP_SIZE, next_power_of_2
 from .interpreter_tiles import INTERPRETER_ELEMENTS
@@ -50,9 +52,13 @@ def propose(problem: Problem) -> HeuristicParams:
     spread = spread_items(problem.device, problem.parallel, loads)
     items = min(_items_per_thread(problem, factor), spread)
     warps = 8 if problem.has_many_loads else 4
-    return PointwiseParams(
-        block_x=warps * TUNED_WARP_SIZE * items, num_warps=warps, vectorization_factor=factor
-    )
+    return _params(warps * TUNED_WARP_SIZE * items, warps, factor)
+
+
+@lru_cache(maxsize=256)
+def _params(block_x: int, warps: int, factor: int) -> PointwiseParams:
+    """Params, made and checked once: problems have blocks of the same sizes."""
+    return PointwiseParams(block_x=block_x, num_warps=warps, vectorization_factor=factor)
 
 
 def _items_per_thread(problem: Problem, factor: int) -> int:

@@ -41,7 +41,10 @@ ROWS_APART = Requirement(
 
 def first_reason(problem: Problem, *requirements: Requirement) -> str | None:
     """The reason of the first requirement that a problem does not meet, or None."""
-    return next((each.reason for each in requirements if not each.holds(problem)), None)
+    for each in requirements:
+        if not each.holds(problem):
+            return each.reason
+    return None
 
 
 MAX_CO_REDUCED = 64

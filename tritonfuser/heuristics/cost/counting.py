@@ -66,7 +66,7 @@ class Counting:
         self._spreading = Spreading(
             reductions=float(work.reductions),
             columns=columns,
-            across=float(work.reductions) * across_share(problem),
+            across=work.reductions * across_share(problem) if work.reductions else 0.0,
             inner=problem.inner,
             lanes=problem.device.warp_size,
             scan_share=self._scan_share,
@@ -190,10 +190,6 @@ class Counting:
         turns: Number = loops * tile.steps if problem.outer_members else 1
         turns = turns + self._scan_share * (tile.steps * tile.passes - turns)
         reducing = work.reducing * (tile.passes if problem.scans else loops)
-        meets = 1.0 * (tile.loops * (tile.x > 1) * (tile.r > 1) * self._crosses)
-        meets = m.maximum(meets, 1.0 * tile.over_rows * (self._of_problem.reductions > 0))
-        meets = m.maximum(meets, 1.0 * tile.loops * problem.scans)
-        meets = m.maximum(meets, 1.0 * tile.loops * tile.staged)
         return TileCounts(
             programs=1.0 * tile.programs,
             steps=1.0 * tile.steps,
@@ -204,9 +200,18 @@ class Counting:
             reduced_steps=1.0 * tile.pieces * turns,
             kept_tensors=kept_tensors * tile.keeps_rows,
             accumulators=self._accumulators * tile.loops,
-            alone=m.maximum(meets, 1.0 * tile.masked),
+            alone=m.maximum(self._meets(tile, m), 1.0 * tile.masked),
             staged=1.0 * tile.staged,
         )
+
+    def _meets(self, tile: KernelTile, m: Numbers) -> Number:
+        """1 where the warps of a program meet in each step of a loop."""
+        if tile.loops is False:
+            return 0.0
+        meets = 1.0 * (tile.loops * (tile.x > 1) * (tile.r > 1) * self._crosses)
+        meets = m.maximum(meets, 1.0 * tile.over_rows * (self._of_problem.reductions > 0))
+        meets = m.maximum(meets, 1.0 * tile.loops * self._problem.scans)
+        return m.maximum(meets, 1.0 * tile.loops * tile.staged)
 
     def computed_share(
         self, tile: KernelTile, threads: Number, neighbours: Number, m: Numbers

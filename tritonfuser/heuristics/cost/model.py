@@ -10,7 +10,7 @@ their own last instruction.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ...device import L2_SLICE_BYTES, DeviceProperties
 from .constants import Constants, cache_room, constants_of, share_lost, share_missed
@@ -112,7 +112,7 @@ class KernelTime:
     def _with_resources(self, resources: dict[str, Number]) -> KernelTime:
         """The time of a kernel that is the same but for what its resources do."""
         seconds = self.seconds - self.busy + busy_seconds(resources, self.order)
-        return replace(self, resources=resources, seconds=seconds)
+        return KernelTime(resources, seconds, self.registers, self.register_limit, self.order)
 
 
 def memory_rate(device: DeviceProperties, c: Constants) -> float:
