@@ -97,12 +97,12 @@ class Grid:
 
     def params(self, place: int) -> HeuristicParams | None:
         """The params at a place."""
-        step, values = self.size, dict(self._alternative.fixed)
+        step, values = self.size, [*self._alternative.fixed.items()]
         for choice in self._choices:
-            step //= len(choice.values)
-            chosen = choice.values[place // step % len(choice.values)]
-            values.update(zip(choice.fields, chosen, strict=True))
-        return params_of(self._scheduler, tuple(values.items()))
+            count = len(choice.values)
+            step //= count
+            values += zip(choice.fields, choice.values[place // step % count], strict=True)
+        return params_of(self._scheduler, tuple(values))
 
     def launches(self, problem: Problem) -> Launches:
         """The kernels with rows, where the conditions hold.
