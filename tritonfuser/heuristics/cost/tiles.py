@@ -133,7 +133,7 @@ def _pieces(problem: Problem, params: KernelParams, tiling: RowTiling) -> int:
 
 
 class Launches(NamedTuple):
-    """Many kernels: numbers are arrays with an entry for each of them.
+    """Many kernels: numbers are arrays with an entry for each of them, or one that all have.
 
     Attributes
     ----------
@@ -156,12 +156,17 @@ class Launches(NamedTuple):
 def launches_of(problem: Problem, params: Sequence[KernelParams]) -> Launches:
     """The kernels of many params."""
     fields = zip(*(tile_of(problem, each) for each in params), strict=True)
-    tile: Iterator[Number] = map(np.array, fields)
+    tile: Iterator[Number] = map(_array_or_one, fields)
     names = ("num_warps", "num_stages", "prefetches")
     warps, stages, prefetches = (np.array([getattr(p, name) for p in params]) for name in names)
     tilings = filter(None, (each.row_tiling for each in params))
     aligned = any(tiling.align > 1 for tiling in tilings)
     return Launches(KernelTile(*tile), warps, stages, prefetches, aligned)
+
+
+def _array_or_one(numbers: tuple[Number, ...]) -> Number:
+    """An array, or the one number that all are."""
+    return np.array(numbers, float) if len(set(numbers)) > 1 else numbers[0]
 
 
 # --- tiles of rows, of one kernel or of many: numbers may be arrays -------------------------------
