@@ -56,16 +56,13 @@ def index_instructions(
 def digits_of(axes: Sequence[int], places: Sequence[int], stream: Stream) -> list[Digit]:
     """The digits of a position along a side that a tensor needs; none where it lies along all of
     the side, or along nothing of it."""
-    if all(term.axis not in places for term in stream.stride_terms):
+    here = [term for term in stream.stride_terms if term.axis in places and term.extent > 1]
+    if not here or (len(places) == 1 and here[0].div == 1 and here[0].extent == axes[places[0]]):
         return []
     inside, each = dict[int, int](), 1
     for place in reversed(places):
         inside[place], each = each, each * max(axes[place], 1)
-    terms = sorted(
-        (term.div * inside[term.axis], term.extent, term.step)
-        for term in stream.stride_terms
-        if term.axis in inside and term.extent > 1
-    )
+    terms = sorted((term.div * inside[term.axis], term.extent, term.step) for term in here)
     merged: list[tuple[int, int, int]] = []
     for div, extent, step in terms:
         if merged and (div, step) == (merged[-1][0] * merged[-1][1], merged[-1][2] * merged[-1][1]):

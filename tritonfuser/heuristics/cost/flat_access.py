@@ -81,6 +81,7 @@ class FlatAccess:
         self.positions = positions
         self.neighbours = neighbours
         self._gathered = gathered
+        self._warps: dict[float, Tile] = {}
         self._lines: dict[float, float] = {}
         self._written: dict[float, tuple[float, float]] = {}
 
@@ -134,12 +135,15 @@ class FlatAccess:
         return found
 
     def _of_warp(self, block: float) -> Tile:
-        rest = self.neighbours / block
-        warp = [
-            (places, block if place == self.place else rest)
-            for place, places in enumerate(self._sides)
-        ]
-        return tile_over(self._axes, warp)
+        found = self._warps.get(block)
+        if found is None:
+            rest = self.neighbours / block
+            warp = [
+                (places, block if place == self.place else rest)
+                for place, places in enumerate(self._sides)
+            ]
+            found = self._warps[block] = tile_over(self._axes, warp)
+        return found
 
 
 class FlatLoads(NamedTuple):

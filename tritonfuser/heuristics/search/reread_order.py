@@ -81,7 +81,7 @@ def _near_in_a_tile(kernels: Kernels, params: KernelParams, first: KernelTime) -
     much faster. It saves the caches' time, not that of memory."""
 
     most = worth_seconds(kernels.problem, float(first.seconds), GAIN)
-    if first.limit == "memory" or kernels.least_s - kernels.launch_s > most:
+    if kernels.least_s - kernels.launch_s > most or first.limit == "memory":
         return params
     best: tuple[KernelParams, KernelTime] | None = None
     for order in dict.fromkeys(_orders_beside(kernels.problem)):

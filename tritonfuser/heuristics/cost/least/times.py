@@ -44,7 +44,8 @@ def least_time(
     own = programs_time(n, resident, 0.0, device, c, m)
     on_sm = m.ceil(n.programs / device.sm_count)
     visits = on_sm * n.steps * n.passes
-    lines = n.lines - n.hit_lines * (1 - c.hit_clocks / c.line_clocks)
+    # Of what is read at indices the same lines may be hit by two counts.
+    lines = m.maximum(n.lines - n.hit_lines * (1 - c.hit_clocks / c.line_clocks), 0.0)
     clocks = visits * lines * c.line_clocks + on_sm * n.exchange_clocks
     stores = device.sm_count * c.sm_written_bytes * device.clock_hz
     written = n.written_bytes * n.programs * n.valid * n.steps * n.passes

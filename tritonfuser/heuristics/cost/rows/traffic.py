@@ -9,7 +9,7 @@ params of one problem often have the same tile, and other warps.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from ....device import CACHE_LINE_BYTES, NVIDIA_WARP_SIZE, VECTOR_BYTES
@@ -17,7 +17,7 @@ from ...params import KernelParams
 from ...problem import Problem
 from ...streams import Stream
 from ..digits import index_instructions
-from ..footprint import Side, tile_over
+from ..footprint import Side, TensorStrides, Tile, tile_over
 from ..found_again import L1Cache
 from ..gathered import Gathered, most_running, running, together
 from ..refetched import LostBytes, Reread, tiles_beside
@@ -211,13 +211,15 @@ class RowStreams:
         places, (rows, row) = problem.places, (max(problem.parallel, 1), max(problem.reduced, 1))
         sides = Side(places[X], tile.x), Side(places[R], tile.r)
         positions = tile_over(problem.axes, sides)
-        one_row = tile_over(problem.axes, (Side(places[X], 1), sides[R]))
+        one_row = (
+            tile_over(problem.axes, (Side(places[X], 1), sides[R])) if align > 1 else positions
+        )
         all_positions = tile.programs * tile.steps * tile.x * tile.r
         valid = min(problem.parallel * row / max(all_positions, 1), 1.0)
         # Positions behind the end are counted like others: what is valid is known of all tiles.
         more = max(tile.x / rows, 1.0), max(tile.r / row, 1.0)
-        loaded = fetched = again = stored = partly = sectors = lines = elements = 0.0
-        touched, rests = [], []
+        loaded = fetched = again = stored = partly = sectors = elements = 0.0
+        touched, rests, met_by = [], [], []
         for tensor in self.tensors:
             stream = tensor.stream
             along_x, along_r = stream.along_x, stream.along_r
@@ -246,8 +248,7 @@ class RowStreams:
             sectors += sector_bytes * scale
             if along_x:
                 scale /= _steps_of_a_row(tensor, tile)
-                _, line_bytes = tensor.strides.touched(met, CACHE_LINE_BYTES)
-                lines += times * line_bytes * scale
+                met_by.append((tensor.strides, met, times, scale))
                 pair_bytes = times * tensor.strides.touched(met, FETCHED_BYTES)[1]
                 beside = max(pair_bytes - new * (1 + tensor.unused), 0.0)
                 if beside:
@@ -272,10 +273,20 @@ class RowStreams:
                     blocks=blocks[::-1] if side else blocks,
                 )
             )
-        extra, lost = self._rests.of_step(rests, tile, lines)
+        lines = _line_bytes(met_by) if rests else 0.0
+        extra, lost = self._rests.of_step(rests, tile, lines) if rests else (0.0, 0.0)
         return _TileTraffic(
             loaded, fetched, again, stored, sectors, partly, extra, lost, elements, touched
         )
+
+
+def _line_bytes(met_by: Iterable[tuple[TensorStrides, Tile, int, float]]) -> float:
+    """Bytes of the cache lines that a step touches: of each tensor by positions, which it has so
+    many times, and which count by a share."""
+    found = 0.0
+    for strides, met, times, share in met_by:
+        found += times * strides.touched(met, CACHE_LINE_BYTES)[1] * share
+    return found
 
 
 def _warps_drift(params: KernelParams, tile: KernelTile) -> bool:
