@@ -10,7 +10,7 @@ import torch
 
 from tests.lowering.graphs import noise
 from tests.lowering.harness import check, lowered, record, schedulers
-from tritonfuser.heuristics.cost.footprint import footprint, tile_over, touched_bytes
+from tritonfuser.heuristics.cost.footprint import TensorStrides, tile_over
 from tritonfuser.heuristics.streams import Stream, StrideTerm
 from tritonfuser.lowering.access.stride_terms import stride_terms_of
 from tritonfuser.symbolic.index_expr import Affine, Axis, digit, substitute
@@ -56,13 +56,14 @@ def test_touched_sectors_are_those_of_the_elements(
     """Within one sector a run: where runs begin is averaged over."""
     extents = (6, 10, 4)
     given = stream(*steps, extents=extents)
-    found = footprint(given, tuple(map(float, block)))
+    strides, tile = TensorStrides(given), tuple(map(float, block))
+    found = strides.footprint(tile)
     offsets = {
         sum(i * s for i, s in zip(at, steps, strict=True)) for at in product(*map(range, block))
     }
     assert found.elements == len(offsets)
     sectors = {offset * given.item_bytes // SECTOR for offset in offsets}
-    touched = touched_bytes(given, found) / SECTOR
+    touched = strides.touched(tile)[1] / SECTOR
     assert len(sectors) - 1 <= touched <= len(sectors) + found.runs
 
 

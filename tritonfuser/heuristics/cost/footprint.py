@@ -32,14 +32,11 @@ class Footprint(NamedTuple):
         Pieces of memory, with gaps between them in which a sector, or what is asked for, fits.
     span : float
         Elements from the first of a run to its last, smaller gaps among them.
-    is_even : bool
-        Whether all runs begin at sectors.
     """
 
     elements: float
     runs: float
     span: float
-    is_even: bool
 
 
 def tile_over(
@@ -104,18 +101,16 @@ class TensorStrides:
         granule : int
             Bytes of the pieces that memory is moved in.
         """
-        gap, is_even = self._piece(granule)
-        return Footprint(*self._runs(tile, gap), is_even)
+        return Footprint(*self._runs(tile, self._piece(granule)[0]))
 
     def touched(self, tile: Tile, granule: int = SECTOR_BYTES) -> tuple[float, float]:
         """(elements, bytes): those that a tile touches, and of the sectors that they are in, or of
         other pieces of ``granule`` bytes."""
         gap, is_even = self._pieces.get(granule) or self._piece(granule)
         elements, runs, span = self._runs(tile, gap)
-        # As ``_piece_bytes``, which is called for none of these: they are many.
         item = self.item_bytes
         run = span * item if span > 1.0 else float(item)
-        if is_even and granule < CACHE_LINE_BYTES:
+        if is_even:
             pieces = float(ceil(run / granule))
         else:
             pieces = (run + granule - item) / granule
@@ -147,11 +142,11 @@ class TensorStrides:
         return elements, runs, span if span < whole else whole
 
     def _piece(self, granule: int) -> tuple[int, bool]:
-        """Elements of a piece of memory, and whether all steps that are not smaller are whole
-        pieces."""
+        """Elements of a piece of memory, and whether runs begin with pieces: all steps that are not
+        smaller are whole ones. Those that are as large as a line of the cache begin anywhere."""
         if granule not in self._pieces:
             gap = granule // self.item_bytes
-            is_even = True
+            is_even = granule < CACHE_LINE_BYTES
             for _, _, _, step in self._terms:
                 if step >= gap and step % gap:
                     is_even = False
@@ -165,25 +160,6 @@ class TensorStrides:
             if tile[axis] < div * extent:
                 return axis, div
         return None
-
-
-def footprint(stream: Stream, tile: Tile, granule: int = SECTOR_BYTES) -> Footprint:
-    """What a tile touches of a tensor: see ``TensorStrides``, which is made once for many tiles."""
-    return TensorStrides(stream).footprint(tile, granule)
-
-
-def touched_bytes(stream: Stream, found: Footprint, granule: int = SECTOR_BYTES) -> float:
-    """Bytes of the sectors, or of other pieces of ``granule`` bytes, that a footprint is in."""
-    return _piece_bytes(found.runs, found.span, found.is_even, stream.item_bytes, granule)
-
-
-def _piece_bytes(runs: float, span: float, is_even: bool, item: int, granule: int) -> float:
-    run = max(span, 1.0) * item
-    if is_even and granule < CACHE_LINE_BYTES:
-        pieces = float(ceil(run / granule))
-    else:
-        pieces = (run + granule - item) / granule
-    return runs * max(pieces, 1.0) * granule
 
 
 def chain(stream: Stream) -> list[int]:

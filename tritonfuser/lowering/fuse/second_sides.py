@@ -19,7 +19,7 @@ from math import prod
 from ...device import SECTOR_BYTES, known
 from ...heuristics import pointwise
 from ...heuristics.cost.flat_traffic import flat_streams, flat_tile
-from ...heuristics.cost.footprint import Tile, footprint, run_along, touched_bytes
+from ...heuristics.cost.footprint import TensorStrides, Tile, run_along
 from ...heuristics.cost.model import KernelTime
 from ...heuristics.cost.sides import sides_along, sides_beside
 from ...heuristics.cost.tiles import tile_of
@@ -136,8 +136,8 @@ def _second_sides(
     for stream, times in Counter(problem.streams).items():
         if run_along(stream, problem.axes, every) != 1:
             continue
-        found = footprint(stream, tile)
-        touched = max(touched_bytes(stream, found), found.elements * SECTOR_BYTES)
+        elements, sectors = TensorStrides(stream).touched(tile)
+        touched = max(sectors, elements * SECTOR_BYTES)
         for side in sides_along(problem, stream):
             wasted[side] = wasted.get(side, 0.0) + touched * times * programs
     for stream, lost in flat_streams(problem).reread_bytes(params, programs).items():
@@ -152,7 +152,7 @@ def _sides_of_repeats(problem: Problem, tile: Tile) -> list[tuple[int, ...]]:
     """Along the axes that a tensor is broadcast along, whose elements a tile of one side loads for
     each position: where they are a part of all that it loads that is worth a second side."""
     loads = Counter(stream for stream in problem.streams if not stream.is_store)
-    loaded = {one: touched_bytes(one, footprint(one, tile)) * n for one, n in loads.items()}
+    loaded = {one: TensorStrides(one).touched(tile)[1] * n for one, n in loads.items()}
     least = (1 - GAIN) * sum(loaded.values())
     sides = (sides_beside(problem, one) for one in loads if loaded[one] > least)
     return [side for side in dict.fromkeys(sides) if side][:MOST_SIDES]
