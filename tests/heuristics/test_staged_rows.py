@@ -10,6 +10,7 @@ import torch
 
 from tests.lowering.harness import record
 from tests.schedules.test_staged import norm_backward, softmax, sums
+from tritonfuser import DataType
 from tritonfuser.heuristics.search.candidates import Candidates
 from tritonfuser.heuristics.search.spaces import SPACES
 from tritonfuser.heuristics.search.warps import Kernels
@@ -42,6 +43,20 @@ def test_it_is_chosen_for_short_rows_that_begin_inside_vectors(body: Any, row: i
     other = segment_time(piece, replace(piece.params, staged=False, num_warps=2, **{rows: 16}))
     assert staged is not None and other is not None
     assert staged.seconds < 0.8 * other.seconds
+
+
+def test_it_is_chosen_for_cheap_norms_too() -> None:
+    """H200, an RMS norm in float16 of 29.9 million rows of 31: 943 us, and 1474 by other tiles."""
+
+    def body(fd: Any, x: Any) -> Any:
+        x = fd.ops.cast(x, DataType.Float)
+        mean = fd.ops.mul(fd.ops.sum(fd.ops.mul(x, x), [1], True), 1 / 31)
+        scale = fd.ops.rsqrt(fd.ops.add(mean, 1e-5))
+        return fd.ops.cast(fd.ops.mul(x, scale), DataType.Half), fd.ops.cast(scale, DataType.Half)
+
+    given = [torch.empty(29_908_800, 31, dtype=torch.float16, device="meta")]
+    (piece,) = record(body, given).segments(given, arch="sm_90").segments
+    assert piece.params.row_tiling.staged
 
 
 @pytest.mark.parametrize("row", [32, 64, 1000])

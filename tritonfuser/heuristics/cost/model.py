@@ -142,7 +142,7 @@ def order_of(n: Counts | LeastCounts, running: Number, ahead: Number, m: Numbers
     found = m.where(n.taken == 1.0, SHARPNESS, known)
     follow = (n.steps > 1) * (n.passes <= 1) * (ahead <= 1)
     alone = n.is_flat * (running <= 1)
-    return m.where(follow + alone + n.staged > 0, m.minimum(found, IN_TURN), found)
+    return m.where(follow + alone > 0, m.minimum(found, IN_TURN), found)
 
 
 def wanted_registers(n: Counts | LeastCounts, c: Constants, m: Numbers = PLAIN) -> Number:

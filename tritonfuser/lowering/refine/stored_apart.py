@@ -31,13 +31,12 @@ def stored_apart(now: TimedKernels) -> Iterator[tuple[tuple[str, ...], float]]:
 
 
 def _of_rows(piece: Segment) -> Iterator[Value]:
-    """What a kernel with reductions along its rows stores for each of their elements, and not box
-    by box: of kernels that do so the model knows the registers least."""
+    """What a kernel with reductions along its rows stores for each of their elements."""
     problem = piece.problem
     if problem is None or not problem.reduction_depth or problem.scans:
         return
     for store in piece.stores:
-        if store.part is None and hint(store.value.tensor.numel) > hint(problem.parallel):
+        if hint(store.value.tensor.numel) > hint(problem.parallel):
             yield store.value
 
 

@@ -26,9 +26,11 @@ which shared memory has for a clock and a line for 1.81."""
 WRITTEN = 2
 """Clocks of shared memory for an element of each lane that threads write there."""
 
-PLACED = 4
-"""Instructions for the place of an element on its way to the run that is stored: a quotient and a
-remainder by a constant, and what is made of them."""
+PLACED = 2
+"""Instructions for the place of an element on its way to the run that is stored, as for the digits
+of positions (``index_instructions``). 26 kernels with short rows, H200: predicted are 0.98 of their
+times (geometric mean), with a deviation of 0.22 in the logarithm; 0.16 of the same kernels without
+``staged``."""
 
 
 class Staged(NamedTuple):
