@@ -166,24 +166,36 @@ def test_loads_of_each_step_come_before_what_it_computes():
     assert found == ["acc", loop, "r", "a", "r0", "c", "b", "d", "e", "acc", "z"]
 
 
-@pytest.mark.parametrize(("norms", "first"), [(1, False), (2, True)])
-def test_weights_come_before_the_reductions_that_they_wait_for(norms, first):
-    """H200, two RMS norms in bfloat16 of rows of 80, with weight and bias: 242 us, and 158."""
+@pytest.mark.parametrize(
+    ("norms", "tensors", "first"), [(1, 1, False), (2, 1, True), (2, 2, False)]
+)
+@pytest.mark.parametrize("varying", [False, True])
+def test_weights_come_before_the_reductions_that_they_wait_for(norms, tensors, first, varying):
+    """H200, two RMS norms in bfloat16 of rows of 80, with weight and bias: 242 us, and 158. Not of
+    two tensors, of which the second would be held as well."""
 
-    def body(fd, x, *weights):
-        x = fd.ops.cast(x, DataType.Float)
-        for weight in weights[:norms]:
+    def body(fd, *given):
+        rows, weights = given[:tensors], given[tensors:]
+        x = fd.ops.cast(rows[0], DataType.Float)
+        for weight in weights:
             square = fd.ops.sum(fd.ops.mul(x, x), [1], True)
             x = fd.ops.mul(fd.ops.mul(x, fd.ops.rsqrt(square)), fd.ops.cast(weight, DataType.Float))
+        for other in rows[1:]:
+            x = fd.ops.add(x, fd.ops.cast(other, DataType.Float))
         return fd.ops.cast(x, DataType.BFloat16)
 
-    kind = {"dtype": torch.bfloat16, "device": "meta"}
-    given = [torch.empty(1 << 20, 80, **kind), *(torch.empty(80, **kind) for _ in range(norms))]
+    def sized(rows):
+        kind = {"dtype": torch.bfloat16, "device": "meta"}
+        full = (torch.empty(rows, 80, **kind) for _ in range(tensors))
+        return [*full, *(torch.empty(80, **kind) for _ in range(norms))]
+
+    given = sized(1 << 20)
+    options = {"arch": "sm_90", "varying": [sized(700_000), sized(900_000)] * varying}
     fd = record(body, given)
-    schedule = fd.schedule(given, arch="sm_90").to_dict()
+    schedule = fd.schedule(given, **options).to_dict()
     (segment,) = schedule["segments"]
     segment["params"] |= {"block_x": 16, "block_r": 128, "num_warps": 2, "staged": False}
-    (kernel,) = fd.kernels(given, arch="sm_90", schedule=schedule)
+    (kernel,) = fd.kernels(given, schedule=schedule, **options)
     loads, others = loads_and_others(kernel.text)
-    assert len(loads) == 1 + norms
+    assert len(loads) == tensors + norms
     assert (not [line for line in others if "tl.sum" in line]) == first

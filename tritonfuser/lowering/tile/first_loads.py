@@ -10,6 +10,8 @@ from ...heuristics.cost.tiles import tile_of
 from ...heuristics.integers import TUNED_WARP_SIZE
 from ...heuristics.params import KernelParams
 from ...heuristics.problem import Problem
+from ...symbolic.choices import choose
+from ..problem_sizes import env_of
 from ..segments.segment import Segment
 from .nest import Nest
 
@@ -20,9 +22,7 @@ MAX_LOADED_BYTES = 512
 """Bytes that a thread may load first: half of the registers that it can have."""
 
 MAX_WORDS = 64
-"""32-bit words that a thread may load first of rows with weights. H200, 15 norms of 32 to 36
-elements a thread with two weights or more: 0.96 times as long with the loads first (geometric mean;
-0.65 to 1.10, the latter of 9 us), all but one of them of up to 64 words."""
+"""32-bit words that a thread may load first of rows with weights."""
 
 
 def with_loads_first(nest: Nest, segment: Segment) -> Nest:
@@ -55,18 +55,25 @@ def with_loads_first(nest: Nest, segment: Segment) -> Nest:
     elements = prod(tile.width for tile in blocks if not tile.is_behind)
     each = sum(stream.item_bytes for stream in problem.streams if not stream.is_store)
     few = elements <= MAX_ELEMENTS * threads and elements * each <= MAX_LOADED_BYTES * threads
-    return replace(nest, loads_first=few or _weights_wait(problem, segment.kernel_params))
+    facts = problem, segment.kernel_params
+    return replace(nest, loads_first=few or choose(env_of(problem), _weights_wait, facts))
 
 
-def _weights_wait(problem: Problem, params: KernelParams) -> bool:
+def _weights_wait(facts: tuple[Problem, KernelParams]) -> bool:
     """Whether rows have several weights, which would be loaded behind a reduction.
 
     Each is then waited for by itself, and has a layout of its own: it goes through shared memory to
-    that of the rows. H200, two RMS norms of rows of 80, one of the other: 242 us, and 158.
+    that of the rows. H200, two RMS norms of rows of 80, one of the other: 242 us, and 158; seven
+    others, of 32 to 36 elements a thread, 0.99 of the time (geometric mean; 0.91 to 1.02). A second
+    tensor of rows would be held all through the reductions as well: nine kernels with one take 1.02
+    of the time (0.94 to 1.25, there by 143 registers for 90).
     """
+    problem, params = facts
     loads = [stream for stream in problem.streams if not stream.is_store]
     weights = [stream for stream in loads if stream.along_r and not stream.along_x]
     if len(weights) < 2 or not problem.reduction_depth or not problem.inner:
+        return False
+    if len(problem.full_loads) > 1:
         return False
     tile, threads = tile_of(problem, params), params.num_warps * TUNED_WARP_SIZE
     elements = max(tile.x * tile.r / threads, 1.0)
