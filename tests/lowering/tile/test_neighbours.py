@@ -10,7 +10,7 @@ import torch
 
 from tests.lowering.graphs import noise
 from tests.lowering.harness import check, lowered, record, texts
-from tests.lowering.sass import disassembled, instructions
+from tests.lowering.sass import disassembled, instructions, loops
 from tritonfuser import DataType, Schedule
 
 BF16, FLOAT, BOOL = torch.bfloat16, torch.float32, torch.bool
@@ -58,8 +58,8 @@ def code(body, given, folder):
 
 def limits(text):
     """The limits on neighbours in a kernel."""
-    found = re.findall(r"tl\.max_contiguous\(.*?, (?:\[1, )?(\d+)\]?\)", text)
-    return set(map(int, found))
+    found = re.findall(r"tl\.max_contiguous\(.*?, \[?(\d+(?:, \d+)*)\]?\)", text)
+    return {max(map(int, each.split(", "))) for each in found}
 
 
 def of(found, *names):
@@ -118,6 +118,8 @@ def test_values(sizes):
     x = noise(*sizes).to(BF16) * 0.25
     check(mixed((BF16, FLOAT)), x, tolerance=2e-2)
     check(dropout(sizes, rng_seed=5, rng_offset=8), x, tolerance=2e-2)
+    for dim in (0, 1):
+        check(masked_sums(dim), x > 0, x, tolerance=2e-2)
 
 
 def test_a_norm_that_stores_two_widths():
@@ -130,6 +132,41 @@ def test_a_norm_that_stores_two_widths():
         check(body, noise(12, columns).to(BF16), tolerance=2e-2)
     found = lowered(body, [noise(12, 1024).to(BF16)])
     assert limits(texts(found)[0]) == {4}
+
+
+def masked_sums(dim):
+    """What a mask keeps, and its sums."""
+
+    def body(fd, kept, x):
+        wide = fd.ops.cast(fd.ops.where(kept, x, 0.0), DataType.Float)
+        return fd.ops.cast(wide, DataType.BFloat16), fd.ops.sum(wide, [dim])
+
+    return body
+
+
+def test_sums_beside_what_they_are_of_are_handed_on_by_no_step(tmp_path):
+    """Each step took what it stores through shared memory, from 16 neighbours a thread to 8."""
+    given = [torch.empty(256, 131072, dtype=dtype, device="meta") for dtype in (BOOL, BF16)]
+    fd = record(masked_sums(1), given)
+    text = fd.kernels(given, arch="sm_90")[0].text
+    code = disassembled(fd.compile_for("sm_90", given)[0].asm["cubin"], tmp_path)
+    steps = loops(code)[1]
+    assert limits(text) == {8} and steps
+    assert all(of(step, "STG.E.128") and not of(step, "STS", "LDS", "BAR") for step in steps)
+
+
+@pytest.mark.parametrize("dim", [0, 1])
+def test_a_pipeline_of_sums_has_its_loads_in_shared_memory(dim):
+    """From there each use takes them in its own layout: wider loads are fewer."""
+    given = [torch.empty(4096, 8192, dtype=dtype, device="meta") for dtype in (BOOL, BF16)]
+    fd = record(masked_sums(dim), given)
+    data = fd.schedule(given, arch="sm_90").to_dict()
+    loop = {"persistent": False, "tails": [], "align": 1, "block_x": 1, "block_r": 4096}
+    columns = {"block_x": 256, "block_r": 16}
+    for stages, expected in ((1, {8}), (3, set())):
+        own = loop | (columns if dim == 0 else {}) | {"num_stages": stages, "num_warps": 4}
+        data["segments"][0]["params"].update(own)
+        assert limits(fd.kernels(given, arch="sm_90", schedule=data)[0].text) == expected
 
 
 def dropped_norm(rows, columns, **seeds):

@@ -14,6 +14,7 @@ from ...heuristics.params import (
     InnerPersistentParams,
     OuterPersistentParams,
     PointwiseParams,
+    ReductionParams,
 )
 from ...heuristics.problem import Problem
 from ...heuristics.streams import Stream
@@ -109,10 +110,14 @@ def _widest(loads: list[Stream], stored: list[int]) -> int:
 
 def _row_tile(nest: Nest, segment: Segment) -> Tile | None:
     """The tile along which the memory of the kernel lies. None for kernels of other kinds."""
+    assert segment.problem is not None
     if isinstance(segment.params, PointwiseParams | OuterPersistentParams):
         wanted = "x"
     elif isinstance(segment.params, InnerPersistentParams | InnerOuterPersistentParams):
         wanted = "r"
+    elif isinstance(segment.params, ReductionParams) and segment.params.num_stages == 1:
+        # What a pipeline has loaded is in shared memory, from where each use has its own layout.
+        wanted = "r" if segment.problem.inner else "x"
     else:
         return None
     return next((tile for tile in nest.tiles if tile.name == wanted and tile.block), None)
