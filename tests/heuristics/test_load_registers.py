@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -171,6 +172,47 @@ def test_all_loads_of_a_step_are_begun_together(rows, length, dim, steps, tmp_pa
     loads = step * x.element_size() // report.max_load_bytes
     assert report.max_registers == params.max_registers > 0 and not report.spill_bytes
     assert max(begun_together(disassembled(report.asm["cubin"], tmp_path))) == steps * loads
+
+
+def softmax_backward(*sizes):
+    """What a softmax over the last dim passes back, and its sums over the first one."""
+    with FusionDefinition() as fd:
+        kind = {"shape": [-1] * len(sizes), "contiguity": True, "dtype": DataType.BFloat16}
+        given = (fd.define_tensor(**kind) for _ in "ab")
+        grad, made = (fd.ops.cast(x, dtype=DataType.Float) for x in given)
+        total = fd.ops.sum(fd.ops.mul(grad, made), dims=[-1], keepdim=True)
+        back = fd.ops.mul(made, fd.ops.sub(grad, total))
+        fd.add_output(fd.ops.cast(back, dtype=DataType.BFloat16))
+        fd.add_output(fd.ops.sum(back, dims=[0]))
+    return fd, [torch.empty(*sizes, dtype=torch.bfloat16, device="meta") for _ in "ab"]
+
+
+def begun_before_reductions(text):
+    """Loads of a step of a loop that stand before the first exchange between lanes."""
+    names = re.findall(r"\s(LDG|SHFL|BRA)\.?", text)
+    return names.index("SHFL")
+
+
+def test_a_loop_over_rows_begins_the_loads_of_the_next_step_before_it_reduces(tmp_path):
+    """Without the limit ptxas began them behind the reductions of a step."""
+    fd, inputs = softmax_backward(1024, 196, 49)
+    data = fd.schedule(inputs, arch="sm_90").to_dict()
+    own = data["segments"][0]["params"]
+    assert own["prefetch"] and own["max_registers"] > 0
+    found = []
+    for limit in (own["max_registers"], 0):
+        own["max_registers"] = limit
+        report = fd.compile_for("sm_90", inputs, schedule=data)[0]
+        text = disassembled(report.asm["cubin"], tmp_path)
+        assert not report.spill_bytes
+        found.append(begun_before_reductions(text))
+    assert found[0] == 2 * found[1]
+
+
+def test_a_loop_over_rows_has_no_limit_that_leaves_little():
+    fd, inputs = softmax_backward(8192, 4000)
+    params = fd.segments(inputs, arch="sm_90").segments[0].params
+    assert params.prefetch and params.max_registers == 0
 
 
 def test_what_shares_a_launch_has_no_limit():
