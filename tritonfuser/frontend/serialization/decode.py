@@ -121,15 +121,13 @@ class Restoring:
             plain_data.integer(size, f"{where}.shape")
         if DYNAMIC in [size for size in shape if not isinstance(size, str)]:
             plain_data.refuse(f"{where}.shape", "the name of an extent in place of -1", [*shape])
-        order = plain_data.items(data["stride_order"], f"{where}.stride_order")
-        return tensor_type(
-            as_sizes(sizes, "shape"),
-            plain_data.items(data["contiguity"], f"{where}.contiguity"),
-            dtype,
-            plain_data.flag(data["is_cpu"], f"{where}.is_cpu"),
-            [plain_data.integer(item, f"{where}.stride_order") for item in order],
-            lambda: next(symbols),
-        )
+        contiguity = plain_data.items(data["contiguity"], f"{where}.contiguity")
+        is_cpu = plain_data.flag(data["is_cpu"], f"{where}.is_cpu")
+        given = plain_data.items(data["stride_order"], f"{where}.stride_order")
+        order = [plain_data.integer(item, f"{where}.stride_order") for item in given]
+        with plain_data.taken_at(where):
+            known = as_sizes(sizes, "shape")
+            return tensor_type(known, contiguity, dtype, is_cpu, order, lambda: next(symbols))
 
     def _symbol(self, name: str, where: str) -> SymbolicExtent:
         if not _SYMBOL.fullmatch(name) or name in self._symbols:
@@ -173,12 +171,8 @@ class Restoring:
         builder.number_from(*(min(numbers, default=0) for numbers in starts))
         builder.loc = plain_data.loc(loc, f"{where}.loc")
         before = len(builder.nodes)
-        try:
+        with plain_data.taken_at(where):
             builder.call(op.name, **arguments)
-        except TritonFuserError as error:
-            raise type(error)(
-                f"from_dict: {where}: {error.message}", loc=error.loc, hint=error.hint
-            ) from error.__cause__
         made = builder.nodes[before:]
         if len(made) != 1 or not _is_call(made[0], bind(op, (), arguments)):
             plain_data.refuse(where, "arguments as the op is recorded with", dict(arguments))
@@ -196,8 +190,9 @@ class Restoring:
             for place, item in enumerate(plain_data.items(given, "outputs"))
         ]
         ops = recording.ir.nodes
-        for values in output_arguments(wanted):
-            recording.add_output(*(handle_of(recording, value) for value in values))
+        with plain_data.taken_at("outputs"):
+            for values in output_arguments(wanted):
+                recording.add_output(*(handle_of(recording, value) for value in values))
         if [*recording.ir.outputs] != wanted or recording.ir.nodes != ops:
             plain_data.refuse("outputs", "outputs as they are recorded", given)
 

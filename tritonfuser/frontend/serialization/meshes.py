@@ -69,14 +69,20 @@ def restore_mesh(recording: Recording, given: Any, values: Values, where: str) -
         if len(plain_data.items(split, f"{where}.splits")) != 3:
             plain_data.refuse(f"{where}.splits", "a loop, a factor and whether it is inner", split)
         loop, factor = (plain_data.integer(item, f"{where}.splits") for item in split[:2])
-        domain.split(loop, factor, plain_data.flag(split[2], f"{where}.splits"))
+        is_inner = plain_data.flag(split[2], f"{where}.splits")
+        with plain_data.taken_at(f"{where}.splits"):
+            domain.split(loop, factor, is_inner)
     order = plain_data.items(data["loop"], f"{where}.loop")
-    domain.reorder([plain_data.integer(place, f"{where}.loop") for place in order])
+    places = [plain_data.integer(place, f"{where}.loop") for place in order]
+    with plain_data.taken_at(f"{where}.loop"):
+        domain.reorder(places)
     types = plain_data.items(data["parallel"], f"{where}.parallel")
     if len(types) != domain.ndim:
         plain_data.refuse(f"{where}.parallel", f"{domain.ndim} names of parallel types", types)
     for part, name in zip(domain.loop(), types, strict=True):
-        part.parallelize(_parallel_type(name, f"{where}.parallel"))
+        parallel_type = _parallel_type(name, f"{where}.parallel")
+        with plain_data.taken_at(f"{where}.parallel"):
+            part.parallelize(parallel_type)
     domain.mesh = _mesh(data["mesh"], f"{where}.mesh")
 
 
@@ -91,7 +97,8 @@ def _mesh(given: Any, where: str) -> DeviceMesh | None:
     if given is None:
         return None
     _check_devices(given, where, 1)
-    return DeviceMesh(given)
+    with plain_data.taken_at(where):
+        return DeviceMesh(given)
 
 
 def _check_devices(given: Any, where: str, depth: int) -> None:

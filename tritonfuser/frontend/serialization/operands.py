@@ -50,7 +50,9 @@ def const_from(given: Any, where: str) -> Const:
         plain_data.refuse(where, "one of bool, int, float, complex, and a dtype", given)
     kind = next(key for key in data if key != "dtype")
     found = Const(_number(kind, data[kind], where), dtype)
-    if constant(found.value, dtype) != found:
+    with plain_data.taken_at(where):
+        converted = constant(found.value, dtype)
+    if converted != found:
         plain_data.refuse(where, f"a number of {dtype.name}", given)
     return found
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
 from ...dtypes import DataType
-from ...errors import DefinitionError, SourceLoc
+from ...errors import DefinitionError, SourceLoc, TritonFuserError
 
 LONGEST_PATH = 4096
 """Characters of a file name."""
@@ -28,6 +29,22 @@ def refuse(where: str, expected: str, given: Any) -> NoReturn:
         f"from_dict: {where}: expected {expected}, got {shown}",
         hint="The data must be what to_dict() of this or an older version gave.",
     )
+
+
+@contextmanager
+def taken_at(where: str) -> Iterator[None]:
+    """While what is at a place of the data is recorded: a refusal says that it came from there.
+
+    Raises
+    ------
+    DefinitionError
+        For any error of ours: wrong arguments are wrong data too.
+    """
+    try:
+        yield
+    except TritonFuserError as error:
+        message = f"from_dict: {where}: {error.message}"
+        raise DefinitionError(message, loc=error.loc, hint=error.hint) from error.__cause__
 
 
 def record(
