@@ -269,6 +269,9 @@ def test_a_cache_that_cannot_be_written_is_named(monkeypatch, tmp_path):
     assert "Set TRITON_CACHE_DIR to a directory that can be written to" in str(error.value)
     assert "fault of tritonfuser" not in str(error.value)
     assert isinstance(error.value, OSError)
+    # Threads compile, in which no line is the user's.
+    assert error.value.loc is not None and error.value.loc.file == __file__
+    assert isinstance(error.value.__cause__, OSError)
 
 
 def test_other_errors_are_not_the_caches(tmp_path, monkeypatch):

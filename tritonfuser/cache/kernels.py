@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import torch
 
+from ..errors import TritonFuserError, calling_line
 from ..ir import Fusion
 from ..lowering.backend.launcher_build import build_launcher, kinds
 from ..lowering.build import CompiledKernel, Prepared, compile_kernel, interpret_kernel
@@ -150,9 +151,14 @@ def _submitted(
 
 
 def _all_done(futures: dict[Any, Future[float]]) -> dict[Any, float]:
-    """Wait for all; raise the error of the first that failed."""
+    """Wait for all; raise the error of the first that failed.
+
+    A thread of ours has no line of the user's program, so the error gets that of the call here.
+    """
     errors = [future.exception() for future in futures.values()]
     for error in errors:
+        if isinstance(error, TritonFuserError):
+            raise error.located(calling_line()) from error.__cause__
         if error is not None:
             raise error
     return {key: future.result() for key, future in futures.items()}
