@@ -230,6 +230,40 @@ def test_a_comparison_within_the_error_is_undecided(monkeypatch):
         giving(fd, monkeypatch, *outputs[:2], x - 2, *outputs[3:]).validate([x])
 
 
+REPEATING = {
+    "sin": lambda o, x: o.sin(o.mul(x, 1e9)),
+    "cos": lambda o, x: o.cos(o.mul(x, 1e7)),
+    "tan": lambda o, x: o.tan(o.mul(x, 1e9)),
+    "frac": lambda o, x: o.frac(o.mul(x, 1e5)),
+    "frac of integers": lambda o, x: o.frac(o.mul(x, 1e9)),
+    "fmod": lambda o, x: o.fmod(o.mul(x, 1e9), o.exp(x)),
+    "mod": lambda o, x: o.mod(o.mul(x, -1e9), 3.0),
+    "remainder": lambda o, x: o.remainder(o.mul(x, 1e9), -3.0),
+}
+"""Functions that repeat, of numbers whose rounding moves them by a part of a period, or by many."""
+
+
+@pytest.mark.parametrize("name", REPEATING)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def test_what_repeats_may_be_anything_where_an_operand_is_not_known_well(name, dtype):
+    torch.manual_seed(0)
+    x = torch.rand(4096, dtype=torch.float64).to(dtype) * 3 + 0.1
+    with FusionDefinition() as fd:
+        fd.add_output(REPEATING[name](fd.ops, fd.from_pytorch(x)))
+    fd.validate([x])
+
+
+@pytest.mark.parametrize("name", ["sin", "cos", "tan", "frac"])
+def test_what_repeats_is_known_where_its_operand_is(monkeypatch, name):
+    x = torch.linspace(-3.4, 3.4, 999)
+    with FusionDefinition() as fd:
+        t = fd.from_pytorch(x)
+        fd.add_output(getattr(fd.ops, name)(fd.ops.mul(t, 1.7)))
+    (right,) = fd.run([x])
+    with pytest.raises(ValidationError, match=r"9\d\d of 999 elements differ"):
+        giving(fd, monkeypatch, right + 1e-2).validate([x])
+
+
 def test_exact_arithmetic_decides():
     with FusionDefinition() as fd:
         x = fd.define_tensor([-1, -1], contiguity=True)

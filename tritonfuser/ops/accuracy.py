@@ -2,7 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+
+from torch import Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """Where a function of floats turns or jumps over and over, as a sine or a remainder.
+
+    Within a piece it rises or falls. What it is at the ends of an interval over several pieces says
+    nothing of what it is between them.
+
+    Attributes
+    ----------
+    number : callable
+        Of the operands: the number of the piece that they are in.
+    span : callable
+        Of the operands: by how much results in different pieces may differ.
+    """
+
+    number: Callable[..., Tensor]
+    span: Callable[..., Tensor]
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,12 +42,15 @@ class Accuracy:
         Relative error where only results of 16 bits depend on the op.
     coarse_floor : float
         Absolute error to be added then.
+    pieces : Pieces, optional
+        Of a function that repeats.
     """
 
     ulps: float = 0.5
     inner: float = 0.0
     coarse: float = 0.0
     coarse_floor: float = 0.0
+    pieces: Pieces | None = None
 
 
 COARSE = 2.0**-16

@@ -9,7 +9,7 @@ from ..accuracy import COARSE, EXACT, Accuracy
 from ..complex import functions, pairs
 from ..parameters import Kind, Param
 from ..table import Op, Samples
-from . import oracles
+from . import oracles, pieces
 from .constructors import binary, per, pointwise
 
 # A table: a row is one op, not a column of arguments.
@@ -59,7 +59,7 @@ ARITHMETIC: tuple[Op, ...] = (
         binary(name, _default,
                per(floating="libdevice.fmod({lhs}, {rhs})", integral="int_mod({lhs}, {rhs})",
                    boolean="~{rhs} & ({lhs} | ~{lhs})"), oracles.fmod, doc, _NOT_ZERO,
-               accuracy=EXACT, instructions=10)
+               accuracy=Accuracy(0.0, pieces=pieces.TRUNCATED), instructions=10)
         for name, doc in (
             ("fmod", "Remainder with the sign of the dividend."),
             ("mod", "Remainder with the sign of the dividend, as C's %."),
@@ -69,7 +69,7 @@ ARITHMETIC: tuple[Op, ...] = (
            per(floating="float_remainder({lhs}, {rhs})", integral="int_remainder({lhs}, {rhs})",
                boolean="~{rhs} & ({lhs} | ~{lhs})"), oracles.remainder,
            "Remainder with the sign of the divisor, as Python's %.", _NOT_ZERO, operator="mod",
-           accuracy=Accuracy(1), instructions=16),
+           accuracy=Accuracy(1, pieces=pieces.FLOORED), instructions=16),
     binary("nextafter", rules.nextafter_op, "libdevice.nextafter({lhs}, {rhs})", torch.nextafter,
            "The next floating-point number after lhs towards rhs.", accuracy=Accuracy(1),
            instructions=7),

@@ -14,7 +14,7 @@ from ..accuracy import COARSE, EXACT, Accuracy
 from ..complex import functions, inverses, pairs
 from ..parameters import Kind, Param
 from ..table import Call, Op, Samples
-from . import oracles
+from . import oracles, pieces
 from .constructors import as_tensor, per, pointwise, to_dtype, unary
 
 # A table: a row is one op, not a column of arguments.
@@ -40,7 +40,7 @@ FLOAT_FUNCTIONS: tuple[Op, ...] = (
     unary("atanh", _float, "libdevice.atanh({x})", torch.atanh, "Inverse hyperbolic tangent.",
           _UNIT, complex=inverses.atanh, accuracy=Accuracy(4), instructions=36),
     unary("cos", _float, "libdevice.cos({x})", torch.cos, "Cosine of an angle in radians.",
-          complex=functions.cos, accuracy=Accuracy(2), instructions=27),
+          complex=functions.cos, accuracy=Accuracy(2, pieces=pieces.COSINE), instructions=27),
     unary("cosh", _float, "libdevice.cosh({x})", torch.cosh, "Hyperbolic cosine.",
           complex=functions.cosh, accuracy=Accuracy(2), instructions=21),
     unary("exp", _float, "libdevice.exp({x})", torch.exp, "e to the power of x.",
@@ -77,14 +77,14 @@ FLOAT_FUNCTIONS: tuple[Op, ...] = (
     unary("sigmoid", _float, "sigmoid({x})", torch.sigmoid, "1 / (1 + exp(-x)).",
           complex=functions.sigmoid, accuracy=Accuracy(4, coarse=COARSE), instructions=10),
     unary("sin", _float, "libdevice.sin({x})", torch.sin, "Sine of an angle in radians.",
-          complex=functions.sin, accuracy=Accuracy(2), instructions=25),
+          complex=functions.sin, accuracy=Accuracy(2, pieces=pieces.SINE), instructions=25),
     unary("sinh", _float, "libdevice.sinh({x})", torch.sinh, "Hyperbolic sine.",
           complex=functions.sinh, accuracy=Accuracy(3), instructions=21),
     unary("sqrt", _float, per(single="square_root({x})", double="tl.sqrt({x})"), torch.sqrt,
           "Square root.", _POSITIVE, complex=functions.sqrt,
           accuracy=Accuracy(0.5, coarse=COARSE), instructions=10),
     unary("tan", _float, "libdevice.tan({x})", torch.tan, "Tangent of an angle in radians.",
-          complex=functions.tan, accuracy=Accuracy(4), instructions=23),
+          complex=functions.tan, accuracy=Accuracy(4, pieces=pieces.TANGENT), instructions=23),
     unary("tanh", _float, "tanh({x})", torch.tanh, "Hyperbolic tangent.", complex=functions.tanh,
           accuracy=Accuracy(4), instructions=14),
 )
@@ -104,7 +104,8 @@ SAME_DTYPE: tuple[Op, ...] = (
     _rounding("trunc", "libdevice.trunc({x})", "The integer part of x, rounded towards zero."),
     unary("frac", _same,
           per(floating="{x} - libdevice.trunc({x})", integral="{x} - {x}", boolean="{x} ^ {x}"),
-          oracles.frac, "The fractional part, x - trunc(x).", accuracy=EXACT),
+          oracles.frac, "The fractional part, x - trunc(x).",
+          accuracy=Accuracy(0.0, pieces=pieces.FRACTION)),
     unary("relu", _same, per(boolean="{x}", other="maximum({x}, 0)"), oracles.relu,
           "max(x, 0); nan where x is nan.", accuracy=EXACT),
     unary("silu", rules.same_float_op, "silu({x})", torch.nn.functional.silu,

@@ -2,7 +2,8 @@
 
 A function that rises or falls in each operand is extreme at the corners (R. Moore, R. Kearfott and
 M. Cloud, Introduction to Interval Analysis, 2009, chapter 5), which holds for jumps as well: a
-floor or a comparison gives both results there. A kink or a pole is mostly at zero, so an interval
+floor or a comparison gives both results there. One that repeats may be anything between its corners
+where these lie in different pieces of it. A kink or a pole is mostly at zero, so an interval
 that has it is looked at there too; a wide one also halfway.
 """
 
@@ -15,7 +16,7 @@ from itertools import product
 import torch
 
 from ....dtypes import Category, DataType
-from ....ops.accuracy import Accuracy
+from ....ops.accuracy import Accuracy, Pieces
 from .bounded import (
     FLUSHED,
     Bounded,
@@ -74,8 +75,11 @@ def applied(
     widened = [None if x is None else _widened(x, inner) for x in operands]
     center = function(*(None if x is None else x.center for x in operands))
     bound = torch.zeros(center.shape, dtype=torch.float64, device=center.device)
-    for point in product(*map(_points, widened)):
+    points = [*product(*map(_points, widened))]
+    for point in points:
         bound = torch.maximum(bound, distance(function(*point), center))
+    if accuracy.pieces is not None and center.is_floating_point():
+        bound = _over_pieces(bound, points, accuracy.pieces)
     present = [x for x in widened if x is not None]
     bound = _decided(center, bound, present)
     if center.is_floating_point() and is_arithmetic(computed):
@@ -112,6 +116,16 @@ def _points(operand: Bounded | None) -> list[torch.Tensor | None]:
     if bool((step > WIDE * center.abs().clamp(min=1.0)).any()):
         found += [center + step / 2, center - step / 2]
     return found
+
+
+def _over_pieces(
+    bound: torch.Tensor, points: Sequence[Sequence[torch.Tensor | None]], pieces: Pieces
+) -> torch.Tensor:
+    """The bound, with all that the function may be where the points are in different pieces."""
+    numbers = torch.stack([pieces.number(*point).expand(bound.shape) for point in points])
+    spans = torch.stack([pieces.span(*point).expand(bound.shape) for point in points])
+    apart = numbers.amax(0) > numbers.amin(0)  # not so of nan
+    return torch.where(apart, torch.maximum(bound, spans.amax(0)), bound)
 
 
 def _decided(
