@@ -239,6 +239,7 @@ REPEATING = {
     "fmod": lambda o, x: o.fmod(o.mul(x, 1e9), o.exp(x)),
     "mod": lambda o, x: o.mod(o.mul(x, -1e9), 3.0),
     "remainder": lambda o, x: o.remainder(o.mul(x, 1e9), -3.0),
+    "lgamma": lambda o, x: o.lgamma(o.mul(x, -1e6)),
 }
 """Functions that repeat, of numbers whose rounding moves them by a part of a period, or by many."""
 
@@ -253,7 +254,7 @@ def test_what_repeats_may_be_anything_where_an_operand_is_not_known_well(name, d
     fd.validate([x])
 
 
-@pytest.mark.parametrize("name", ["sin", "cos", "tan", "frac"])
+@pytest.mark.parametrize("name", ["sin", "cos", "tan", "frac", "lgamma"])
 def test_what_repeats_is_known_where_its_operand_is(monkeypatch, name):
     x = torch.linspace(-3.4, 3.4, 999)
     with FusionDefinition() as fd:

@@ -60,7 +60,7 @@ FLOAT_FUNCTIONS: tuple[Op, ...] = (
           instructions=211),
     unary("lgamma", _float, "libdevice.lgamma({x})", torch.lgamma,
           "Logarithm of the absolute value of the gamma function.", _POSITIVE,
-          accuracy=Accuracy(6), instructions=48),
+          accuracy=Accuracy(6, pieces=pieces.LOG_GAMMA), instructions=48),
     unary("log", _float, "libdevice.log({x})", torch.log, "Natural logarithm.", _POSITIVE,
           complex=functions.log, accuracy=Accuracy(2), instructions=25),
     unary("log10", _float, "libdevice.log10({x})", torch.log10, "Logarithm to base 10.", _POSITIVE,
