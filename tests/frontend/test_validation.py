@@ -230,6 +230,18 @@ def test_a_comparison_within_the_error_is_undecided(monkeypatch):
         giving(fd, monkeypatch, *outputs[:2], x - 2, *outputs[3:]).validate([x])
 
 
+def test_numbers_without_full_precision_are_rounded_to_a_whole_number_of_the_least():
+    """Some lie so close to a half of it that the rounding before decides which."""
+    torch.manual_seed(0)
+    x = torch.randn(64, 100)
+    with FusionDefinition() as fd:
+        t = fd.from_pytorch(x)
+        fd.add_output(fd.ops.mul(fd.ops.mul(t, 1e-25), 1e-15))
+    fd.validate([x])
+    least = math.ldexp(1.0, -149)
+    assert 0.5 * least <= limit(fd, [x]).max() < 0.6 * least
+
+
 REPEATING = {
     "sin": lambda o, x: o.sin(o.mul(x, 1e9)),
     "cos": lambda o, x: o.cos(o.mul(x, 1e7)),

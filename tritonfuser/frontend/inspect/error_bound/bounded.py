@@ -106,7 +106,8 @@ def rounded(given: Bounded, dtype: DataType) -> Bounded:
     here = center.to(target).double()
     if dtype in REDUCED_FLOATS:
         return _snapped(center, bound, here, target)
-    error = (magnitude(center) + bound) * roundoff(dtype)
+    size = magnitude(center) + bound
+    error = size * roundoff(dtype) + underflow(size, dtype)
     known = distance(here, center).masked_fill(here.isinf(), 0.0)
     return overflowed(Bounded(center, torch.where(bound == 0, known, bound + error)), dtype)
 
