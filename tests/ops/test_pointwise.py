@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 
@@ -16,6 +18,7 @@ from tests.ops.pointwise_harness import (
     row_kernel,
     typing_of,
 )
+from tritonfuser import FusionDefinition
 from tritonfuser.dtypes import DataType
 from tritonfuser.ir import Const, Dim, TensorType
 from tritonfuser.ops.builder import GraphBuilder
@@ -70,6 +73,21 @@ def test_clamp_without_a_bound_is_recorded_with_the_widest(dtype: DataType) -> N
     assert out.dtype is dtype and high == Const.of(True)
     values = torch.tensor([0, 1, 0, 1]).to(dtype.info.torch)
     assert torch.equal(BY_NAME["clamp"].oracle(values, low.value, None), values)
+
+
+@pytest.mark.parametrize("far", [math.inf, 1e300, 2.0**63, 2**40])
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int64])
+def test_a_bound_beyond_an_integer_dtype_is_no_limit(dtype: torch.dtype, far: float) -> None:
+    x = torch.tensor([-7, 1, 5], dtype=dtype)
+    with FusionDefinition() as fd:
+        t = fd.from_pytorch(x)
+        for low, high in ((0, far), (-far, 3), (None, far), (far, far), (-far, -far)):
+            fd.add_output(fd.ops.clamp(t, low, high))
+    limits = torch.iinfo(dtype)
+    found = [out.tolist() for out in fd.validate([x])]
+    assert found[:3] == [[0, 1, 5], [-7, 1, 3], [-7, 1, 5]]
+    most, least = min(limits.max, int(min(far, 2**64))), max(limits.min, int(max(-far, -(2**64))))
+    assert found[3:] == [[most] * 3, [least] * 3]
 
 
 @pytest.mark.parametrize(

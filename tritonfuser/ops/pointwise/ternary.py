@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
-from ...dtypes import DataType
-from ...ir import Const, Number
+from ...dtypes import Category, DataType
+from ...ir import Const
 from .. import typing_rules as rules
 from ..accuracy import EXACT, Accuracy
 from ..complex import pairs
@@ -27,16 +27,33 @@ def _params(*names: str, **docs: str) -> tuple[Param, ...]:
 
 
 def _record_clamp(builder: Any, call: Call) -> Any:
-    """A bound None is recorded as the lowest or highest number of the dtype."""
+    """A bound None is recorded as the lowest or highest number of the dtype.
+
+    One beyond the numbers of an integer dtype is no limit either, or one that all are beyond: the
+    cast to the dtype would make any number of it.
+    """
     dtype = call.operand("input").dtype
     args = list(call.args)
     for place, bound in enumerate(_bounds(dtype), start=1):
-        if args[place] is None:
+        given = args[place]
+        if given is None:
             args[place] = Const(bound, dtype)
+        elif dtype.info.category is Category.INT and isinstance(given, Const):
+            args[place] = _within(given, dtype)
     return builder.append(replace(call, args=tuple(args)))
 
 
-def _bounds(dtype: DataType) -> tuple[Number, Number]:
+def _within(number: Const, dtype: DataType) -> Const:
+    """A constant, or the end of the dtype's range that it is beyond; nan is beyond neither."""
+    value, (lowest, highest) = number.value, _bounds(dtype)
+    if isinstance(value, complex):
+        return number
+    if value < lowest:
+        return Const(lowest, dtype)
+    return Const(highest, dtype) if value > highest else number
+
+
+def _bounds(dtype: DataType) -> tuple[float, float]:
     if dtype is DataType.Bool:
         return False, True
     found = dtype.info.torch
