@@ -172,6 +172,18 @@ def reduce_sum(x, axis: tl.constexpr):
 
 
 @triton.jit
+def add_pairs(x_a, y_a, x_b, y_b):
+    """Join two pairs of sums."""
+    return x_a + x_b, y_a + y_b
+
+
+@triton.jit
+def reduce_sums(x, y, axis: tl.constexpr):
+    """Sums of two blocks along ``axis``, which warps exchange together."""
+    return tl.reduce((x, y), axis, add_pairs)
+
+
+@triton.jit
 def reduce_prod(x, axis: tl.constexpr):
     """Product along ``axis``."""
     return tl.reduce(x, axis, multiply)

@@ -27,6 +27,7 @@ from .memory.eviction_hints import in_short_steps, with_evictions
 from .memory.loop_prefetch import LoopSteps, with_prefetch
 from .memory.prefetch import is_prefetched, prefetch
 from .pass_plan import Pass, PassPlan, plan_passes
+from .reductions.joint_sums import sums_together
 from .reductions.member_tile import Finish
 from .reductions.online_softmax import OnlineSoftmax
 
@@ -67,8 +68,10 @@ class KernelBody(Body):
         threads = self.segment.kernel_params.num_warps * NVIDIA_WARP_SIZE
         reorder = loads_first if self.nest.loads_first else partial(crossing_first, threads=threads)
         lines = in_steps(reorder, lines) if self.nest.loop else reorder(lines)
-        prefetches = self.segment.kernel_params.prefetches
-        return with_prefetch(lines, self._steps) if prefetches else lines
+        params = self.segment.kernel_params
+        if params.prefetches:
+            return with_prefetch(lines, self._steps)
+        return sums_together(lines) if params.num_warps > 1 else lines
 
     def _read_by_all(self) -> frozenset[str]:
         """The tensors of which every program reads the same elements."""

@@ -48,6 +48,32 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
+class Summed:
+    """A block that a line sums up along a dim.
+
+    Attributes
+    ----------
+    block : str
+        The block, as text.
+    shape : str
+        What says that two blocks have one shape.
+    dtype : DataType
+        What it is summed up in.
+    dim : int
+        The dim along which it is.
+    """
+
+    block: str
+    shape: str
+    dtype: DataType
+    dim: int
+
+    def is_like(self, other: Summed) -> bool:
+        """Whether another block is of the same shape, and summed up alike."""
+        return (self.shape, self.dtype, self.dim) == (other.shape, other.dtype, other.dim)
+
+
+@dataclass(frozen=True, slots=True)
 class Line:
     """One line of a kernel's text.
 
@@ -67,6 +93,8 @@ class Line:
         The op whose index it checks. Empty where it checks none.
     block : Block or None
         What it loads or stores. None for one element, and without a load or a store.
+    sums : tuple of Summed
+        The blocks whose sums it adds up, as all that it does. Empty where it does anything else.
     """
 
     text: str
@@ -76,6 +104,7 @@ class Line:
     stores: str = ""
     op: str = ""
     block: Block | None = None
+    sums: tuple[Summed, ...] = ()
 
     @property
     def code(self) -> str:

@@ -300,6 +300,7 @@ _ARRAYS: dict[str, Callable[..., Any]] = {
     "column_halves": _column_halves,
     "philox_rounds": _philox_rounds,
     "reduce_sum": along(tree_sum),
+    "reduce_sums": lambda x, y, axis: tuple(along(tree_sum)(each, axis) for each in (x, y)),
     "reduce_prod": along(np.prod),
     "reduce_max": along(np.max),
     "reduce_min": along(np.min),

@@ -19,9 +19,11 @@ from ...heuristics.params import (
 from ...heuristics.problem import Problem
 from ...heuristics.streams import Stream
 from ...ir import Value
+from ...symbolic.choices import choose
 from ...symbolic.queries import is_known_equal
 from ...symbolic.sizes import hint, is_size
 from ..access.traffic import offset_of
+from ..problem_sizes import env_of
 from ..segments.segment import Segment
 from .nest import Nest
 from .tile import Tile
@@ -117,10 +119,16 @@ def _row_tile(nest: Nest, segment: Segment) -> Tile | None:
         wanted = "r"
     elif isinstance(segment.params, ReductionParams) and segment.params.num_stages == 1:
         # What a pipeline has loaded is in shared memory, from where each use has its own layout.
-        wanted = "r" if segment.problem.inner else "x"
+        problem = segment.problem
+        wanted = "r" if choose(env_of(problem), _lies_along_rows, problem) else "x"
     else:
         return None
     return next((tile for tile in nest.tiles if tile.name == wanted and tile.block), None)
+
+
+def _lies_along_rows(problem: Problem) -> bool:
+    """Whether the memory of most of what a kernel touches lies along its rows."""
+    return problem.inner
 
 
 def _stored_bytes(

@@ -8,7 +8,7 @@ not two: each thread adds what it has of both, and the threads' sums are added o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import reduce
 
 from ....device import NVIDIA_WARP_SIZE
@@ -22,15 +22,45 @@ Part = tuple[MemberTile, Name]
 """A tile of a row, and its operand."""
 
 
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """A block of which threads exchange what each has reduced.
+
+    Attributes
+    ----------
+    tile : MemberTile
+        The reduction at the tile that the block is of.
+    block : str
+        The block, as text.
+    shape : str
+        What says that two blocks have one shape.
+    """
+
+    tile: MemberTile
+    block: str
+    shape: str
+
+    def text(self, form: Reduction) -> str:
+        """The block reduced along its axis, which it keeps."""
+        if self.tile.tile.block is None:  # one position at a time: there is no block of them
+            return self.block
+        return self.tile.keep_dim(form.across.format(x=self.block, axis=self.tile.dim))
+
+
 def across_tiles(form: Reduction, parts: Sequence[Part]) -> str:
     """The reduction of all tiles of a row, as text. The first is that of the blocks."""
+    return joined(form, exchanges(form, parts))
+
+
+def exchanges(form: Reduction, parts: Sequence[Part]) -> list[Exchange]:
+    """The blocks whose reductions are joined to that of all tiles of a row."""
     together, apart = _by_all_threads(_with_blocks(form, parts))
-    texts = [_across(form, tile, name.text) for tile, name in apart]
+    found = [Exchange(tile, name.text, tile.shape(name)) for tile, name in apart]
     if together:
         (tile, _), *_ = together
         lanes = [_of_threads(form, *part) for part in together]
-        texts.insert(0, _across(form, tile, _joined(form, lanes)))
-    return _joined(form, texts)
+        found.insert(0, Exchange(tile, _joined(form, lanes), "threads"))
+    return found
 
 
 def _with_blocks(form: Reduction, parts: Sequence[Part]) -> list[Part]:
@@ -48,15 +78,13 @@ def _is_as_wide(tile: Tile, blocks: Tile) -> bool:
     return known and (tile.width, tile.place) == (blocks.width, blocks.place)
 
 
+def joined(form: Reduction, exchanged: Sequence[Exchange]) -> str:
+    """What blocks are reduced to, joined, as text."""
+    return _joined(form, [each.text(form) for each in exchanged])
+
+
 def _joined(form: Reduction, texts: Sequence[str]) -> str:
     return reduce(lambda a, b: form.combine.format(a=a, b=b), texts)
-
-
-def _across(form: Reduction, tile: MemberTile, text: str) -> str:
-    """A block reduced along its axis, which it keeps."""
-    if tile.tile.block is None:  # one position at a time: there is no block of them
-        return text
-    return tile.keep_dim(form.across.format(x=text, axis=tile.dim))
 
 
 def _by_all_threads(parts: Sequence[Part]) -> tuple[list[Part], list[Part]]:

@@ -18,7 +18,7 @@ from ...tile.nest import Nest
 from ...tile.tile import Tile
 from ..expressions import literal
 from ..indexing.index_writer import IndexWriter
-from ..lines import Name
+from ..lines import Name, Summed
 from ..values import ValueWriter
 from ..writer import Writer
 
@@ -192,6 +192,15 @@ class MemberTile:
     def define(self, out: Value, text: str, dims: frozenset[str], mark: str = "") -> Name:
         """Define a variable of a result, or of a partial one, in the dtype of the computation."""
         return self.writer.define(out, text, dims, self.dtype, self.loc, mark)
+
+    def shape(self, name: Name) -> str:
+        """The shape of a block, as text."""
+        return self.index.tile_text.shape(name.dims)
+
+    def mark_sums(self, dims: frozenset[str], blocks: Sequence[Summed]) -> None:
+        """Say of the last line of a scope that it adds up sums of blocks, and does nothing else."""
+        lines = self.writer.scope_for(dims).lines
+        lines[-1] = replace(lines[-1], sums=tuple(blocks))
 
     def bind(self, out: Value, name: Name) -> None:
         """Say that a result is there, in its own dtype."""

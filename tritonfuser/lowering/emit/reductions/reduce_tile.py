@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ....ops.table import Reduction
-from ..lines import Name
-from .by_thread import across_tiles
+from ..lines import Name, Summed
+from .by_thread import across_tiles, exchanges, joined
 from .member_tile import Finish, MemberTile
+
+SUM = "tl.sum({x}, {axis})"
+"""How sums reduce a block (``Reduction.across``)."""
 
 
 def reduce_tile(tile: MemberTile, form: Reduction) -> Finish | None:
@@ -39,9 +42,13 @@ def _total_of(tile: MemberTile, form: Reduction, operand: Name, mark: str = "") 
     """A block reduced, joined with the peeled tiles of its rows."""
     peeled = tile.peeled_tiles()
     rest = [t.operand(t.identity(form.identity)) for t in peeled]
-    text = across_tiles(form, [(tile, operand), *zip(peeled, rest, strict=True)])
+    parts = exchanges(form, [(tile, operand), *zip(peeled, rest, strict=True)])
+    text, dims = joined(form, parts), tile.result_dims(operand, rest)
     held = operand.held if form.identity in ("lowest", "highest") else None
     if text == operand.text and tile.in_loop:
         return Name(text, tile.dtype, tile.result_dims(operand), held=held)
-    found = tile.define(tile.out, text, tile.result_dims(operand, rest), mark)
+    found = tile.define(tile.out, text, dims, mark)
+    if form.across == SUM and all(part.tile.tile.block is not None for part in parts):
+        sums = (Summed(p.block, p.shape, tile.dtype, p.tile.dim) for p in parts)
+        tile.mark_sums(dims, [*sums])
     return replace(found, held=held)
