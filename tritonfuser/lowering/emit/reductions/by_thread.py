@@ -55,11 +55,12 @@ def across_tiles(form: Reduction, parts: Sequence[Part]) -> str:
 def exchanges(form: Reduction, parts: Sequence[Part]) -> list[Exchange]:
     """The blocks whose reductions are joined to that of all tiles of a row."""
     together, apart = _by_all_threads(_with_blocks(form, parts))
-    found = [Exchange(tile, name.text, tile.shape(name)) for tile, name in apart]
+    found = [Exchange(tile, name.text, tile.shape(name.dims)) for tile, name in apart]
     if together:
         (tile, _), *_ = together
         lanes = [_of_threads(form, *part) for part in together]
-        found.insert(0, Exchange(tile, _joined(form, lanes), "threads"))
+        rows = tile.shape(frozenset().union(*(name.dims - {t.tile.name} for t, name in together)))
+        found.insert(0, Exchange(tile, _joined(form, lanes), f"threads of {rows}"))
     return found
 
 
@@ -69,7 +70,9 @@ def _with_blocks(form: Reduction, parts: Sequence[Part]) -> list[Part]:
     (blocks, found), *rest = parts
     alike = [part for part in rest if _is_as_wide(part[0].tile, blocks.tile)]
     text = _joined(form, [found.text, *(name.text for _, name in alike)])
-    return [(blocks, replace(found, text=text)), *(part for part in rest if part not in alike)]
+    dims = found.dims.union(*(name.dims - {tile.tile.name} for tile, name in alike))
+    whole = replace(found, text=text, dims=dims)
+    return [(blocks, whole), *(part for part in rest if part not in alike)]
 
 
 def _is_as_wide(tile: Tile, blocks: Tile) -> bool:

@@ -193,9 +193,9 @@ class MemberTile:
         """Define a variable of a result, or of a partial one, in the dtype of the computation."""
         return self.writer.define(out, text, dims, self.dtype, self.loc, mark)
 
-    def shape(self, name: Name) -> str:
-        """The shape of a block, as text."""
-        return self.index.tile_text.shape(name.dims)
+    def shape(self, dims: frozenset[str]) -> str:
+        """The shape of a block over kernel axes, as text."""
+        return self.index.tile_text.shape(dims)
 
     def mark_sums(self, dims: frozenset[str], blocks: Sequence[Summed]) -> None:
         """Say of the last line of a scope that it adds up sums of blocks, and does nothing else."""
