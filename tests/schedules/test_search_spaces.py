@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from bench.schedules.problems import FAMILIES, random_problems
-from tritonfuser import ParamsError
+from tritonfuser import DataType, FusionDefinition, ParamsError
 from tritonfuser.frontend.tune.candidates import candidates
 from tritonfuser.heuristics.params import PARAMS
 from tritonfuser.heuristics.search.spaces import SPACES
@@ -40,6 +40,25 @@ def test_what_is_drawn_can_be_tried(problem):
             continue
         legal += 1
     assert legal >= 2
+
+
+def test_rows_that_programs_share_have_no_choice_of_nothing():
+    """A tuner, ours as well, drew one of no tiles of a row."""
+    with FusionDefinition() as fd:
+        kind = {"shape": [2048, 73728], "contiguity": True, "dtype": DataType.BFloat16}
+        given = (fd.define_tensor(**kind) for _ in "ab")
+        grad, x = (fd.ops.cast(each, DataType.Float) for each in given)
+        back = fd.ops.sub(grad, fd.ops.sum(fd.ops.mul(grad, x), dims=[1], keepdim=True))
+        fd.add_output(fd.ops.cast(back, DataType.BFloat16))
+        fd.add_output(fd.ops.sum(fd.ops.mul(grad, x), dims=[0]))
+    inputs = [torch.empty(2048, 73728, dtype=torch.bfloat16, device="meta") for _ in "ab"]
+    found = fd.segments(inputs, arch="sm_90")
+    assert any(getattr(piece.params, "parts", 1) > 1 for piece in found.segments)
+    for piece in found.segments:
+        for alternative in SPACES[piece.scheduler](piece.problem).alternatives:
+            assert all(choice.values for choice in alternative.choices)
+    drawn = candidates(found, random.Random(0))
+    fd.kernels(inputs, arch="sm_90", schedule=next(drawn))
 
 
 @pytest.mark.parametrize("problem", PROBLEMS, ids=lambda p: p.name)

@@ -176,7 +176,8 @@ def scan_space(problem: Problem) -> SearchSpace:
 
 
 def inner_outer_space(problem: Problem) -> SearchSpace:
-    """Rows of a step, the tiles of a row, warps and stages."""
+    """Rows of a step, the tiles of a row, warps and stages. Nothing of rows that only several
+    programs together have registers for."""
     whole = {(block, tails) for block, tails, _ in _whole_tiles("inner_outer_persistent", problem)}
     rows = max(problem.parallel // max(problem.outer_batch, 1), 1)
     choices = (
@@ -186,7 +187,7 @@ def inner_outer_space(problem: Problem) -> SearchSpace:
         warps(problem),
     )
     sides = fits_threads(problem, "block_m", "block_r")
-    found = [Alternative({"staged": False}, choices, sides)]
+    found = [Alternative({"staged": False}, choices, sides)] if whole else []
     tile = Choice(("block_r", "tails"), ((next_power_of_2(problem.reduced), ()),))
     staged = _staged(problem, "block_m", MOST_STAGED, tile, {})
     return SearchSpace("inner_outer_persistent", (*with_orders(problem, found), *staged))
