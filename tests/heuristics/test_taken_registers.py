@@ -32,6 +32,8 @@ from tritonfuser.heuristics.search.taken_registers import (
     is_much_faster,
     takes_more,
     why_better,
+    why_spills_less,
+    with_more_warps,
 )
 from tritonfuser.heuristics.search.warps import Kernels
 from tritonfuser.heuristics.search.worth import GAIN
@@ -185,6 +187,23 @@ def test_loads_go_elsewhere_only_where_the_model_predicts_about_as_much_time():
         limited = replace(ahead, params=replace(ahead.params, max_registers=limit))
         assert (limited.loads_elsewhere is not None) == begins
     assert replace(ahead, spilled=0).loads_elsewhere is None
+
+
+def test_what_spills_more_is_tried_with_more_warps():
+    ahead = replace(norm(), params=replace(norm().params, prefetch=True), spilled=30)
+    found = with_more_warps(ahead, MANY)
+    assert found == replace(ahead.params, num_warps=16)
+    other = replace(ahead, params=found, registers=128)
+    said = f"spills 2 words of a thread, and {ahead.params} 30"
+    assert why_spills_less(replace(other, spilled=2), ahead) == said
+    assert why_spills_less(replace(other, spilled=20), ahead) == ""
+    # Not of what spills few, of the most warps, or for a second program; nor where rows are shared.
+    half = H200.registers_per_sm // (2 * 32 * ahead.params.num_warps)
+    assert with_more_warps(replace(ahead, spilled=8), MANY) is None
+    assert with_more_warps(replace(ahead, params=found), MANY) is None
+    limited = replace(ahead, params=replace(ahead.params, max_registers=half))
+    assert with_more_warps(limited, MANY) is None
+    assert with_more_warps(replace(ahead, params=replace(ahead.params, parts=2)), MANY) is None
 
 
 def test_rows_that_programs_share_stay():

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from ..device import WORD_BYTES, DeviceProperties
 from ..heuristics.integers import ceil_div
@@ -16,6 +17,8 @@ from ..heuristics.search.taken_registers import (
     Taken,
     chosen_again,
     why_better,
+    why_spills_less,
+    with_more_warps,
 )
 from ..options import dump
 from .axis_order import explicit
@@ -33,6 +36,25 @@ Compiled = Sequence["CompiledKernel | None"]
 """The compiled kernel of each segment; None for segments without."""
 
 
+class Offer(NamedTuple):
+    """Other params for a kernel whose registers are known.
+
+    Attributes
+    ----------
+    params : callable
+        ``(kernel, programs of a multiprocessor)`` -> params, or None.
+    why_better : callable
+        ``(other, kernel)`` -> why the kernel of these params is better; empty where it is not.
+    """
+
+    params: Callable[[Taken, int], KernelParams | None]
+    why_better: Callable[[Taken, Taken], str]
+
+
+OFFERS = (Offer(chosen_again, why_better), Offer(with_more_warps, why_spills_less))
+"""What is tried in turn."""
+
+
 def with_taken_registers(
     lowered: Lowered,
     before: Compiled,
@@ -43,7 +65,8 @@ def with_taken_registers(
     spill.
 
     Those are taken that the model predicts to be much faster, by the registers that the kernels of
-    both take, and those that spill nothing since their loads wait elsewhere.
+    both take, and those that spill nothing since their loads wait elsewhere. What still spills is
+    tried with more warps.
 
     Parameters
     ----------
@@ -52,17 +75,30 @@ def with_taken_registers(
     compiled : callable
         Compiles the kernels of a lowered fusion.
     """
-    again = params_chosen_again(lowered, before)
+    for offer in OFFERS:
+        lowered, before = _with_offer(offer, lowered, before, device, compiled)
+    return lowered
+
+
+def _with_offer(
+    offer: Offer,
+    lowered: Lowered,
+    before: Compiled,
+    device: DeviceProperties,
+    compiled: Callable[[Lowered], Compiled],
+) -> tuple[Lowered, Compiled]:
+    """A lowered fusion and its kernels, under the params of an offer where these are better."""
+    again = params_chosen_again(lowered, before, offer)
     if not again:
-        return lowered
+        return lowered, before
     after = compiled(under(lowered, again, device))
     reasons = {
-        place: _why_better(lowered.segmented.segments[place], params, before[place], after[place])
+        place: _why_better(lowered.segmented.segments[place], params, (before, after), place, offer)
         for place, params in again.items()
     }
     kept = {place: (again[place], reason) for place, reason in reasons.items() if reason}
     if not kept:
-        return lowered
+        return lowered, before
     made = under(lowered, {place: params for place, (params, _) in kept.items()}, device)
     for source in (made.sources[place] for place in kept):
         dump("kernel", "" if source is None else source.text)
@@ -70,11 +106,14 @@ def with_taken_registers(
         replace(piece, overruled=kept[place][1]) if place in kept else piece
         for place, piece in enumerate(made.segmented.segments)
     )
-    return replace(made, segmented=replace(made.segmented, segments=tuple(segments)))
+    made = replace(made, segmented=replace(made.segmented, segments=tuple(segments)))
+    return made, [after[n] if n in kept else kernel for n, kernel in enumerate(before)]
 
 
-def params_chosen_again(lowered: Lowered, compiled: Compiled) -> dict[int, KernelParams]:
-    """What is chosen by the registers that kernels take, by the places of segments."""
+def params_chosen_again(
+    lowered: Lowered, compiled: Compiled, offer: Offer
+) -> dict[int, KernelParams]:
+    """What is offered for the registers that kernels take, by the places of segments."""
     found: dict[int, KernelParams] = {}
     for place, (piece, source) in enumerate(
         zip(lowered.segmented.segments, lowered.sources, strict=True)
@@ -83,7 +122,7 @@ def params_chosen_again(lowered: Lowered, compiled: Compiled) -> dict[int, Kerne
         if source is None or kernel is None or lowered.segmented.launched_with(piece):
             continue
         programs, taken = share_of_programs(piece, source.grid), _taken(piece, kernel)
-        params = chosen_again(taken, programs) if taken is not None and programs else None
+        params = offer.params(taken, programs) if taken is not None and programs else None
         if params is not None and _may_have(piece, params):
             found[place] = params
     return found
@@ -133,11 +172,13 @@ def _taken(
 def _why_better(
     piece: Segment,
     params: KernelParams,
-    kernel: CompiledKernel | None,
-    other: CompiledKernel | None,
+    kernels: tuple[Compiled, Compiled],
+    place: int,
+    offer: Offer,
 ) -> str:
     """Why other params are better, by the kernels of both. Empty where they are not."""
+    kernel, other = (each[place] for each in kernels)
     if kernel is None or other is None:
         return ""
     before, after = _taken(piece, kernel), _taken(piece, other, params)
-    return "" if before is None or after is None else why_better(after, before)
+    return "" if before is None or after is None else offer.why_better(after, before)

@@ -20,7 +20,9 @@ from ..schedulers import kernel_seconds
 from .begun_elsewhere import begun_elsewhere, in_shared_memory
 from .choice import can_vary, much_faster
 from .load_registers import limit_for_loads
-from .warps import Kernels
+from .near import params_near
+from .spaces import SPACES
+from .warps import Kernels, are_many_warps
 from .worth import worth_seconds
 
 SPILLED_MUCH = 32
@@ -28,6 +30,14 @@ SPILLED_MUCH = 32
 keep them for long. H200: of seven kernels that spill 2 to 30 words six take 1.20 to 1.34 times as
 long under the params that the model then prefers, one 0.93 times; of two that spill 48 and 296
 words 0.49 and 0.51 times, and the definitions they are of with them."""
+
+
+FEWER_SPILLED = 16
+"""Words of a thread that a kernel of the same tile and more warps has to spill less.
+
+Its threads have fewer elements. H200, backwards of layer norms with dropout in bfloat16, rows of
+8193, 8194 and 8200, which spill 29 to 31 words by 8 warps: 0.80, 0.82 and 0.72 of the time by 16,
+which spill 2 to 7. Of 26 others, which spill none or few, more warps take 1.06 times as long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +120,23 @@ class Taken:
         return found if alike else None
 
     @property
+    def more_warps(self) -> KernelParams | None:
+        """The params of one that spills, with the next number of warps for its tile. None where it
+        spills little, where its limit is for one more program, or where the model predicts more
+        time for them."""
+        if self.spilled < FEWER_SPILLED or self.leaves_room:
+            return None
+        free = replace(self.params, max_registers=0)
+        near = params_near(SPACES[self.params.scheduler](self.problem), free, ("num_warps",))
+        wider = (p for p in near if isinstance(p, KernelParams) and p.num_warps > free.num_warps)
+        found = next((p for p in wider if not are_many_warps(p.num_warps)), None)
+        kernels = Kernels(self.problem, self.work)
+        before, after = kernels.time(free), None if found is None else kernels.time(found)
+        if before is None or after is None:
+            return None
+        return found if kernels.within_model_error(after.seconds, before.seconds) else None
+
+    @property
     def leaves_room(self) -> bool:
         """Whether its limit leaves registers for more than one program of a multiprocessor, for
         which it may spill."""
@@ -177,6 +204,11 @@ def chosen_again(kernel: Taken, programs: int) -> KernelParams | None:
     return replace(found, max_registers=limit_for_loads(kernel.problem, work, found))
 
 
+def with_more_warps(kernel: Taken, programs: int) -> KernelParams | None:
+    """The params of one that spills, with more warps: see ``Taken.more_warps``."""
+    return kernel.more_warps if can_vary(kernel.problem, kernel.params) else None
+
+
 def has_short_pieces(problem: Problem, params: KernelParams) -> bool:
     """Whether a tile of two sides has neither a long one, so that all tensors are in short pieces.
 
@@ -210,3 +242,10 @@ def why_better(other: Taken, kernel: Taken) -> str:
         f"{kernel.params}, whose kernel takes {kernel.registers} registers a thread, "
         f"{float(time.registers):.0f} predicted"
     )
+
+
+def why_spills_less(other: Taken, kernel: Taken) -> str:
+    """Why a kernel of more warps is better: it spills much less. Empty where not."""
+    if other.spilled + FEWER_SPILLED > kernel.spilled:
+        return ""
+    return f"spills {other.spilled} words of a thread, and {kernel.params} {kernel.spilled}"
