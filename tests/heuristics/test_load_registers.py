@@ -188,8 +188,8 @@ def softmax_backward(*sizes):
 
 
 def begun_before_reductions(text):
-    """Loads of a step of a loop that stand before the first exchange between lanes."""
-    names = re.findall(r"\s(LDG|SHFL|BRA)\.?", text)
+    """Loads before the first exchange between lanes, with those before the loop."""
+    names = re.findall(r"\s(LDG|SHFL)\.", text)
     return names.index("SHFL")
 
 

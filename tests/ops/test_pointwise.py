@@ -90,6 +90,17 @@ def test_a_bound_beyond_an_integer_dtype_is_no_limit(dtype: torch.dtype, far: fl
     assert found[3:] == [[most] * 3, [least] * 3]
 
 
+def test_a_definition_that_was_written_with_such_a_bound_is_read() -> None:
+    """As older versions recorded it."""
+    x = torch.tensor([-7, 1, 5], dtype=torch.int32)
+    with FusionDefinition() as fd:
+        fd.add_output(fd.ops.clamp(fd.from_pytorch(x), 0, 7))
+    data = fd.to_dict()
+    data["ops"][0]["args"]["max"] = {"float": 1e300, "dtype": "Double"}
+    (found,) = FusionDefinition.from_dict(data).run([x])
+    assert found.tolist() == [0, 1, 5]
+
+
 @pytest.mark.parametrize(
     ("name", "operands", "expected", "dtype"),
     [

@@ -12,8 +12,8 @@ from torch import Tensor
 class Pieces:
     """Where a function of floats turns or jumps over and over, as a sine or a remainder.
 
-    Within a piece it rises or falls. What it is at the ends of an interval over several pieces says
-    nothing of what it is between them.
+    Within a piece it rises or falls, or has one minimum, as lgamma between two poles. What it is at
+    the ends of an interval over several pieces says nothing of what it is between them.
 
     Attributes
     ----------

@@ -109,8 +109,9 @@ def test_a_loop_that_begins_loads_in_registers_has_its_sums_apart(ahead, joint):
 
 
 def summed(name: str, block: str, shape: str = "[R]", depth: int = 1) -> Line:
-    blocks = (Summed(block, shape, DataType.Float, 0),)
-    return Line(f"{name} = tl.sum({block}, 0)", depth=depth, sums=blocks)
+    text = f"tl.sum({block}, 0)"
+    blocks = (Summed(text, block, shape, DataType.Float, 0),)
+    return Line(f"{name} = {text}", depth=depth, sums=blocks)
 
 
 def lines(*texts: str) -> list[Line]:
@@ -139,6 +140,25 @@ def test_what_stands_between_sums_stays_before_them():
 def test_sums_stay_apart_where_one_needs_the_other_or_they_differ(between, second):
     given = [summed("a", "x"), *between, second]
     assert sums_together(given) == given
+
+
+def test_what_threads_have_of_a_row_and_of_a_weight_stay_apart():
+    """Of rows and of a weight that they share threads have blocks of other shapes."""
+
+    def body(fd, x, weight):
+        x, weight = (fd.ops.cast(each, DataType.Float) for each in (x, weight))
+        wide = fd.ops.broadcast_in_dim(weight, [64, 5120], [1])
+        first, second = (fd.ops.sum(each, [1], keepdim=True) for each in (x, wide))
+        return fd.ops.mul(fd.ops.sub(x, first), second)
+
+    kind = {"dtype": torch.bfloat16, "device": "meta"}
+    given = [torch.empty(64, 5120, **kind), torch.empty(5120, **kind)]
+    fd = record(body, given)
+    data = fd.schedule(given, arch="sm_90").to_dict()
+    own = {"block_x": 2, "num_warps": 4, "persistent": True, "block_r": 4096, "tails": [1024]}
+    data["segments"][0]["params"].update(own | {"align": 1, "staged": False})
+    (report,) = fd.compile_for("sm_90", given, schedule=data)
+    assert "by_thread(" in report.source and "reduce_sums(" not in report.source
 
 
 @pytest.mark.parametrize("body", [backward, chained, of_columns])

@@ -13,7 +13,7 @@ from typing import Any
 
 from ...dtypes import DataType
 from ...errors import DefinitionError, TritonFuserError
-from ...ir import DYNAMIC, Node, Output, ScalarType, Value
+from ...ir import DYNAMIC, Const, Node, Output, ScalarType, Value
 from ...ops.arguments import bind
 from ...ops.builder import GraphBuilder
 from ...ops.parameters import Kind
@@ -225,8 +225,17 @@ def _op_of(given: Any, where: str) -> Op:
 
 
 def _is_call(node: Node, call: Call) -> bool:
-    """Whether the node has this op and these arguments."""
-    return (node.op, node.args, dict(node.attrs)) == (call.op.name, call.args, call.attrs)
+    """Whether the node has this op and these arguments.
+
+    A constant may be recorded as another one: bounds of ``clamp`` beyond an integer dtype, which
+    older versions wrote as they were given.
+    """
+    if (node.op, dict(node.attrs)) != (call.op.name, call.attrs):
+        return False
+    if len(node.args) != len(call.args):
+        return False
+    pairs = zip(node.args, call.args, strict=True)
+    return all(a == b or (isinstance(a, Const) and isinstance(b, Const)) for a, b in pairs)
 
 
 def _number_of(name: str) -> int:

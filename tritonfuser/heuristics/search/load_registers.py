@@ -79,6 +79,8 @@ def limit_for_loads(problem: Problem, work: ElementWork, params: HeuristicParams
         wanted = most_registers(problem, params, wanted)
     share = ceil_div(tile.programs, problem.device.sm_count)
     left = registers_left(problem.device, share * threads)
+    if tile.over_rows and tile.steps <= 1:
+        return 0  # there is no next step
     if tile.over_rows:
         return _with_all_resident(problem.device, share, threads, MOST_OFF * wanted)
     several = len(problem.full_loads) > 1

@@ -53,6 +53,8 @@ class Summed:
 
     Attributes
     ----------
+    text : str
+        How the line does it: ``tl.sum(tv3, 1)``.
     block : str
         The block, as text.
     shape : str
@@ -63,6 +65,7 @@ class Summed:
         The dim along which it is.
     """
 
+    text: str
     block: str
     shape: str
     dtype: DataType
@@ -94,7 +97,7 @@ class Line:
     block : Block or None
         What it loads or stores. None for one element, and without a load or a store.
     sums : tuple of Summed
-        The blocks whose sums it adds up, as all that it does. Empty where it does anything else.
+        The blocks whose sums it adds up, if that is all it does and it may be joined with another.
     """
 
     text: str

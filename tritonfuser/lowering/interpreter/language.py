@@ -165,6 +165,12 @@ def _welford(mean: Any, m2: Any, count: Any, axis: Any) -> tuple[tl.tensor, ...]
     return tuple(to_tensor(part, mean.dtype, part.ndim == 0) for part in found)
 
 
+def _two_sums(x: tl.tensor, y: tl.tensor, axis: Any) -> tuple[tl.tensor, ...]:
+    if x.shape != y.shape:
+        raise ValueError(f"expected two blocks of one shape, got {x.shape} and {y.shape}")
+    return tuple(along(tree_sum)(each, axis) for each in (x, y))
+
+
 def _column_halves(x: tl.tensor) -> tuple[tl.tensor, ...]:
     halves = np.split(x.handle.data, 2, axis=1)
     return tuple(to_tensor(half, x.type.scalar, False) for half in halves)
@@ -300,7 +306,7 @@ _ARRAYS: dict[str, Callable[..., Any]] = {
     "column_halves": _column_halves,
     "philox_rounds": _philox_rounds,
     "reduce_sum": along(tree_sum),
-    "reduce_sums": lambda x, y, axis: tuple(along(tree_sum)(each, axis) for each in (x, y)),
+    "reduce_sums": _two_sums,
     "reduce_prod": along(np.prod),
     "reduce_max": along(np.max),
     "reduce_min": along(np.min),

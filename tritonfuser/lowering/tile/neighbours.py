@@ -60,7 +60,7 @@ def with_neighbours(nest: Nest, segment: Segment, outputs: Mapping[Value, tuple[
         return nest
     if any(tile.neighbours for tile in nest.tiles):
         return nest  # params say how many
-    tile = _row_tile(nest, segment)
+    tile = _row_tile(nest, segment, problem)
     if tile is None:
         return nest
     loads = [s for s in problem.streams if not s.is_store and s.along_x]
@@ -110,16 +110,14 @@ def _widest(loads: list[Stream], stored: list[int]) -> int:
     return VECTOR_BYTES // min(found, default=VECTOR_BYTES)
 
 
-def _row_tile(nest: Nest, segment: Segment) -> Tile | None:
+def _row_tile(nest: Nest, segment: Segment, problem: Problem) -> Tile | None:
     """The tile along which the memory of the kernel lies. None for kernels of other kinds."""
-    assert segment.problem is not None
     if isinstance(segment.params, PointwiseParams | OuterPersistentParams):
         wanted = "x"
     elif isinstance(segment.params, InnerPersistentParams | InnerOuterPersistentParams):
         wanted = "r"
     elif isinstance(segment.params, ReductionParams) and segment.params.num_stages == 1:
         # What a pipeline has loaded is in shared memory, from where each use has its own layout.
-        problem = segment.problem
         wanted = "r" if choose(env_of(problem), _lies_along_rows, problem) else "x"
     else:
         return None

@@ -44,7 +44,7 @@ def _record_clamp(builder: Any, call: Call) -> Any:
 
 
 def _within(number: Const, dtype: DataType) -> Const:
-    """A constant, or the end of the dtype's range that it is beyond; nan is beyond neither."""
+    """A constant, or the end of the dtype's range that it is beyond. A nan stays."""
     value, (lowest, highest) = number.value, _bounds(dtype)
     if isinstance(value, complex):
         return number

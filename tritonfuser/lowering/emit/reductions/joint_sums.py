@@ -41,7 +41,8 @@ def _partner(lines: Sequence[Line]) -> int | None:
     (name,) = assigned_names(one)
     read = {word for block in one.sums for word in WORD.findall(block.block)}
     for place, line in enumerate(lines[1:], 1):
-        if line.depth != one.depth or name in words_in(line) or read & {*assigned_names(line)}:
+        changes = (read | {name}) & {*assigned_names(line)}
+        if line.depth != one.depth or name in words_in(line) or changes:
             return None
         if _are_alike(one, line):
             return place
@@ -69,14 +70,16 @@ def _added(line: Line) -> Line | None:
     """What a line makes of the sums of its blocks. None where it has one, as it is."""
     text = line.text
     for number, block in enumerate(line.sums):
-        text = text.replace(f"tl.sum({block.block}, {block.dim})", _part(line, number), 1)
+        text = text.replace(block.text, _part(line, number), 1)
     target, _, value = text.partition(" = ")
     return None if value == target else replace(line, text=text, sums=())
 
 
 def _part(line: Line, number: int) -> str:
-    """The name of one of the sums of a line: its own, if it makes nothing else of it."""
+    """The name of one of the sums of a line: its own, if it makes nothing else of it.
+
+    No other variable ends in ``_sum``: that is no mark of a value (``Writer.define``).
+    """
     (name,) = assigned_names(line)
-    (first, *_) = line.sums
-    is_all = line.text == f"{name} = tl.sum({first.block}, {first.dim})"
+    is_all = line.text == f"{name} = {line.sums[0].text}"
     return name if is_all else f"{name}_sum{number or ''}"

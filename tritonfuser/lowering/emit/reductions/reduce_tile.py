@@ -6,11 +6,9 @@ from dataclasses import replace
 
 from ....ops.table import Reduction
 from ..lines import Name, Summed
-from .by_thread import across_tiles, exchanges, joined
+from .by_thread import Exchange, across_tiles, exchanges, joined
 from .member_tile import Finish, MemberTile
-
-SUM = "tl.sum({x}, {axis})"
-"""How sums reduce a block (``Reduction.across``)."""
+from .moments_tile import SUM
 
 
 def reduce_tile(tile: MemberTile, form: Reduction) -> Finish | None:
@@ -48,7 +46,12 @@ def _total_of(tile: MemberTile, form: Reduction, operand: Name, mark: str = "") 
     if text == operand.text and tile.in_loop:
         return Name(text, tile.dtype, tile.result_dims(operand), held=held)
     found = tile.define(tile.out, text, dims, mark)
-    if form.across == SUM and all(part.tile.tile.block is not None for part in parts):
-        sums = (Summed(p.block, p.shape, tile.dtype, p.tile.dim) for p in parts)
-        tile.mark_sums(dims, [*sums])
+    if form.across == SUM.across and all(part.tile.tile.block is not None for part in parts):
+        tile.mark_sums(dims, [_summed(part) for part in parts])
     return replace(found, held=held)
+
+
+def _summed(part: Exchange) -> Summed:
+    tile = part.tile
+    text = SUM.across.format(x=part.block, axis=tile.dim)
+    return Summed(text, part.block, part.shape, tile.dtype, tile.dim)
