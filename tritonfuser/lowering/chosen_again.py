@@ -93,7 +93,9 @@ def _with_offer(
         return lowered, before
     after = compiled(under(lowered, again, device))
     reasons = {
-        place: _why_better(lowered.segmented.segments[place], params, (before, after), place, offer)
+        place: _why_better(
+            offer, lowered.segmented.segments[place], params, before[place], after[place]
+        )
         for place, params in again.items()
     }
     kept = {place: (again[place], reason) for place, reason in reasons.items() if reason}
@@ -170,14 +172,13 @@ def _taken(
 
 
 def _why_better(
+    offer: Offer,
     piece: Segment,
     params: KernelParams,
-    kernels: tuple[Compiled, Compiled],
-    place: int,
-    offer: Offer,
+    kernel: CompiledKernel | None,
+    other: CompiledKernel | None,
 ) -> str:
     """Why other params are better, by the kernels of both. Empty where they are not."""
-    kernel, other = (each[place] for each in kernels)
     if kernel is None or other is None:
         return ""
     before, after = _taken(piece, kernel), _taken(piece, other, params)

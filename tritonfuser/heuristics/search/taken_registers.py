@@ -20,9 +20,7 @@ from ..schedulers import kernel_seconds
 from .begun_elsewhere import begun_elsewhere, in_shared_memory
 from .choice import can_vary, much_faster
 from .load_registers import limit_for_loads
-from .near import params_near
-from .spaces import SPACES
-from .warps import Kernels, are_many_warps
+from .warps import Kernels, with_warps_beyond
 from .worth import worth_seconds
 
 SPILLED_MUCH = 32
@@ -30,7 +28,6 @@ SPILLED_MUCH = 32
 keep them for long. H200: of seven kernels that spill 2 to 30 words six take 1.20 to 1.34 times as
 long under the params that the model then prefers, one 0.93 times; of two that spill 48 and 296
 words 0.49 and 0.51 times, and the definitions they are of with them."""
-
 
 FEWER_SPILLED = 16
 """Words of a thread that a kernel of the same tile and more warps has to spill less.
@@ -120,23 +117,6 @@ class Taken:
         return found if alike else None
 
     @property
-    def more_warps(self) -> KernelParams | None:
-        """The params of one that spills, with the next number of warps for its tile. None where it
-        spills little, where its limit is for one more program, or where the model predicts more
-        time for them."""
-        if self.spilled < FEWER_SPILLED or self.leaves_room:
-            return None
-        free = replace(self.params, max_registers=0)
-        near = params_near(SPACES[self.params.scheduler](self.problem), free, ("num_warps",))
-        wider = (p for p in near if isinstance(p, KernelParams) and p.num_warps > free.num_warps)
-        found = next((p for p in wider if not are_many_warps(p.num_warps)), None)
-        kernels = Kernels(self.problem, self.work)
-        before, after = kernels.time(free), None if found is None else kernels.time(found)
-        if before is None or after is None:
-            return None
-        return found if kernels.within_model_error(after.seconds, before.seconds) else None
-
-    @property
     def leaves_room(self) -> bool:
         """Whether its limit leaves registers for more than one program of a multiprocessor, for
         which it may spill."""
@@ -205,8 +185,21 @@ def chosen_again(kernel: Taken, programs: int) -> KernelParams | None:
 
 
 def with_more_warps(kernel: Taken, programs: int) -> KernelParams | None:
-    """The params of one that spills, with more warps: see ``Taken.more_warps``."""
-    return kernel.more_warps if can_vary(kernel.problem, kernel.params) else None
+    """The params of a kernel that spills, with the next number of warps for its tile.
+
+    None where it spills little, where its limit is for one more program, or where the model
+    predicts more time for them, whatever the ``programs``.
+    """
+    problem, params = kernel.problem, replace(kernel.params, max_registers=0)
+    if kernel.spilled < FEWER_SPILLED or kernel.leaves_room or not can_vary(problem, params):
+        return None
+    found = next(with_warps_beyond(problem, params), None)
+    kernels = Kernels(problem, kernel.work)
+    before, after = kernels.time(params), None if found is None else kernels.time(found)
+    if before is None or after is None:
+        return None
+    alike = kernels.within_model_error(float(after.seconds), float(before.seconds))
+    return found if alike else None
 
 
 def has_short_pieces(problem: Problem, params: KernelParams) -> bool:
