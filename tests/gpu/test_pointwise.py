@@ -79,6 +79,22 @@ def test_quotients_of_zeros_and_of_special_numbers() -> None:
     assert torch.equal(found[known].view(torch.int32), wanted[known].view(torch.int32))
 
 
+def test_shares_of_sums_are_rounded_as_quotients() -> None:
+    """By sums of all fractions that a float32 has, of some exponents, and by very large ones."""
+    count, block = 1 << 23, 1 << 14
+    source = row_kernel(BY_NAME["div_by_sum"], D.Float, block)
+    fractions = torch.arange(count, dtype=torch.int32, device="cuda")
+    generator = torch.Generator("cuda").manual_seed(3)
+    for exponent in (0, 1, 12, 23, 60, 125):
+        total = (fractions + ((127 + exponent) << 23)).view(torch.float32)
+        for _ in range(4):
+            part = torch.rand(count, generator=generator, device="cuda")
+            part[::7] = part[::7] ** 30
+            blocks = zip(part.split(block), total.split(block), strict=True)
+            found = torch.cat([run(source, list(pair)) for pair in blocks])
+            assert torch.equal(found.view(torch.int32), (part / total).view(torch.int32))
+
+
 def test_integer_division_by_zero_is_what_cuda_gives() -> None:
     """Of Int32: for Int, CUDA's answer depends on whether the dividend fits 32 bits."""
     x = torch.tensor([5, -5, 0, 7] * 4, dtype=torch.int32).cuda()

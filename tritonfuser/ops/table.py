@@ -94,6 +94,9 @@ class Pointwise:
         Instructions that sm_90 runs for an element of float32 where no operand needs a slow path;
         ``lowering/access/instructions.py`` has those that no code can do without.
         ``tests/ops/test_instruction_counts.py`` counts them.
+    masked : tuple of (str, str)
+        Operands, with the number that they best are where a load is masked: one that needs no slow
+        path, which all lanes of a warp would take for it.
     """
 
     variants: tuple[tuple[frozenset[DataType] | None, str], ...]
@@ -102,6 +105,7 @@ class Pointwise:
     by_number: tuple[tuple[frozenset[DataType] | None, str], ...] = ()
     accuracy: Accuracy = ROUNDED
     instructions: int = 1
+    masked: tuple[tuple[str, str], ...] = ()
 
     @property
     def copies(self) -> bool:

@@ -1,4 +1,4 @@
-"""Reciprocals and square roots: no branches in the machine code, the same numbers interpreted."""
+"""Reciprocals, roots, shares of sums: no branches in the machine code, the same interpreted."""
 
 from __future__ import annotations
 
@@ -16,12 +16,17 @@ from tritonfuser.lowering.interpreter.interpret import interpret_kernel
 from tritonfuser.lowering.kernel_source import KernelSource
 
 IMPORTED = """
-from tritonfuser.lowering.device_lib.functions import div_rounded, reciprocal, square_root
+from tritonfuser.lowering.device_lib.functions import (
+    div_by_sum,
+    div_rounded,
+    reciprocal,
+    square_root,
+)
 
 
 """
 STEPS, LANES = 1000, 128
-CALLS = ["a * reciprocal(b)", "a * square_root(b)"]
+CALLS = ["a * reciprocal(b)", "a * square_root(b)", "div_by_sum(a * 0.5, b + 1.0)"]
 
 
 def sums(call: str) -> KernelSource:
@@ -63,7 +68,7 @@ def test_loops_have_no_branches_inside_and_are_unrolled(
 
 
 @pytest.mark.covering
-@pytest.mark.parametrize("call", [*CALLS, "div_rounded(a, b)"])
+@pytest.mark.parametrize("call", [*CALLS[:2], "div_rounded(a, b)"])
 @pytest.mark.parametrize("how", ["arrays", "plain"])
 def test_interpreted(call: str, how: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if how == "plain":

@@ -102,7 +102,14 @@ def test_what_changes_its_layout_is_used_behind_all_loads(dtype, bits, value):
     assert third == f"tv0 = {value}"
 
 
-def test_other_values_than_zero_are_no_integers():
+@pytest.mark.parametrize(("dtype", "bits"), [("Float", 0x3F800000), ("Double", 0x3FF0000000000000)])
+def test_ones_beyond_a_mask_are_the_bits_of_a_one(dtype, bits):
+    line = load("tv0", {0, 1}, 0, 1024, DataType[dtype])
+    one = Line(line.text.replace("=0", "=1.0"), loads="tv0", block=line.block)
+    assert f"other={bits})" in loads_first([one, load("tv1", {0, 1}, 1, 4096)])[0].text
+
+
+def test_infinities_are_no_integers():
     line = load("tv0", {0, 1}, 0, 1024, DataType.Float)
     low = Line(line.text.replace("=0", '=float("-inf")'), loads="tv0", block=line.block)
     assert loads_first([low, load("tv1", {0, 1}, 1, 4096)])[0] == low

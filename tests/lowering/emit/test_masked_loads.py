@@ -114,6 +114,34 @@ def test_what_is_not_certain_is_masked(name: str) -> None:
     assert "tl.where" in made(KEPT[name], rows())
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
+@pytest.mark.parametrize("padded", [False, True])
+def test_divisors_are_one_where_masked(dtype: torch.dtype, padded: bool) -> None:
+    """Zeros would take the slow path of a division, and their warp with them."""
+
+    def body(fd: Any, x: Any, y: Any) -> Any:
+        found = fd.ops.truediv(x, y)
+        return fd.ops.sum(fd.ops.pad(found, [2, 1]) if padded else found, [1])
+
+    text = made(body, rows(), rows(dtype=dtype))
+    (load,) = (line for line in text.splitlines() if "tl.load(" in line and "tv1_ptr +" in line)
+    assert load.endswith("other=1.0)"), text
+
+
+@pytest.mark.parametrize("first", ["a sum", "a quotient"])
+def test_a_divisor_that_is_summed_is_zero_where_masked(first: str) -> None:
+    def body(fd: Any, x: Any, y: Any) -> Any:
+        made = {"a sum": lambda: total(fd, y), "a quotient": lambda: fd.ops.div(x, y)}
+        return tuple(made[name]() for name in sorted(made, key=lambda name: name != first))
+
+    assert "other=1.0" not in made(body, rows(), rows())
+
+
+def test_integers_that_divide_are_loaded_as_they_are() -> None:
+    text = made(lambda fd, x, y: total(fd, fd.ops.truediv(x, y)), rows(), rows().to(torch.int64))
+    assert "other=1.0" not in text, text
+
+
 @pytest.mark.parametrize("special", [float("inf"), float("-inf"), float("nan")])
 def test_a_softmax_of_rows_with_infinities(special: float) -> None:
     """Rows of which all, or one, are not finite; the others are as they would be without them."""

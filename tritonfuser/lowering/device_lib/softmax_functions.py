@@ -10,7 +10,8 @@ import triton
 import triton.language as tl
 from triton.language.extra import libdevice
 
-from .float_functions import approx_exp2
+from .float_functions import approx_exp2, approx_reciprocal
+from .power_functions import is_nvidia
 
 
 @triton.jit
@@ -29,9 +30,15 @@ def div_by_sum(x, total):
 
     One reciprocal a row, then a fused multiply-add corrects each quotient by its remainder
     (P. Markstein, Computation of elementary functions on the IBM RISC System/6000 processor, 1990).
+    The reciprocal is what the assembler's division makes, without its branch for numbers that no
+    sum is: zeros, which lanes have where a load is masked, would take it with all of their warp.
     """
     if x.dtype == tl.float32:
-        inverse = tl.div_rn(1.0, total)
+        if is_nvidia():
+            rough = approx_reciprocal(total)
+            inverse = tl.fma(tl.fma(-total, rough, 1.0), rough, rough)
+        else:
+            inverse = tl.div_rn(1.0, total)
         near = x * inverse
         result = tl.fma(tl.fma(-near, total, x), inverse, near)
     else:

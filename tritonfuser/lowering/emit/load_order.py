@@ -13,13 +13,14 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
+import torch
+
 from ...dtypes import DataType
 from .line_passes import ALL_ASSIGNED, WORD
 from .lines import Block, Line
 
 _LOADS = "tl.load("
-_OTHER = re.compile(r"other=[^,)]+")
-_ZEROS = ("other=0", "other=0.0", "other=False")
+_OTHER = re.compile(r"other=([^,)]+)")
 
 
 Pass = Callable[[Sequence[Line]], list[Line]]
@@ -183,15 +184,24 @@ floats are cast to a wider dtype where they are used."""
 
 
 def _as_bits(line: Line, dtype: DataType) -> tuple[Line, Line] | None:
-    """None where there is no need, or where the load gives something else than zero beyond its
-    mask."""
+    """None where there is no need, or where the load gives an infinity beyond its mask."""
     part, other = ALL_ASSIGNED.fullmatch(line.text), _OTHER.search(line.text)
     if dtype not in _BITS or part is None or not line.loads:
         return None
-    if other is not None and other[0] not in _ZEROS:
-        return None
     word, value = _BITS[dtype]
+    beyond = 0 if other is None else _bits_of(other[1], dtype, word)
+    if beyond is None:
+        return None
     name, bits, pointer = part[1], f"{part[1]}_bits", f"{line.loads}_ptr"
     text = part[2].replace(pointer, f"{pointer}.to(tl.pointer_type(tl.{word}))", 1)
-    load = replace(line, text=f"{bits} = {_OTHER.sub('other=0', text)}")
+    load = replace(line, text=f"{bits} = {_OTHER.sub(f'other={beyond}', text)}")
     return load, Line(f"{name} = {value.format(bits)}", depth=line.depth)
+
+
+def _bits_of(number: str, dtype: DataType, word: str) -> int | None:
+    """The bits of a number of a dtype, as an integer; None of what is no plain number."""
+    try:
+        found = float(number) if number != "False" else 0.0
+    except ValueError:
+        return None
+    return int(torch.tensor(found, dtype=dtype.info.torch).view(getattr(torch, word)))

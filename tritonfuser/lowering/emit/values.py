@@ -170,6 +170,9 @@ class ValueWriter:
         run = common_run(names)
         each = names if run is None else [name.run.each if name.run else name for name in names]
         text = filled(node, form, each, typing.operands, typing.computed)
+        named = dict(zip(_operands_by_name(node), names, strict=True))
+        for param, other in form.masked:
+            self.writer.masked_loads.prefer(named[param], other)
         if typing.computed is not out:
             text = cast_text(text, typing.computed, out)
         # Two reads may be the same text: both halves of sin(cat([x, x])).
@@ -181,10 +184,8 @@ class ValueWriter:
         name = self.writer.define(node.out, text, dims, out, node.loc, mark)
         if run is not None:
             name = self.writer.spread(node.out, replace(run, each=name))
-        operands = zip(as_call(node).op.params, node.args, strict=False)
-        params = [p.name for p, arg in operands if isinstance(arg, Value | Const)]
         template = form.expression(typing.operands[0], last_value(node))
-        name = replace(name, outside=after_op(template, dict(zip(params, names, strict=True))))
+        name = replace(name, outside=after_op(template, named))
         self.writer.bind(("computed", text, out), name)
         return name
 
@@ -315,7 +316,7 @@ class ValueWriter:
 
 
 def _operands_by_name(node: Node, most: int | None = None) -> dict[str, Operand]:
-    """The given operands of a factory or random op by parameter; of the first ``most`` alone."""
+    """The given operands of an op by parameter; of the first ``most`` alone."""
     names = [param.name for param in as_call(node).op.params if param.kind.is_operand][:most]
     pairs = zip(names, node.args, strict=False)
     return {name: arg for name, arg in pairs if isinstance(arg, Value | Const)}

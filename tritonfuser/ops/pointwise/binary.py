@@ -18,6 +18,7 @@ from .constructors import binary, per, pointwise
 _default = rules.default_op
 _compare = rules.compare_op
 _NOT_ZERO = Samples(ranges=(("rhs", 0.5, 10.0),))
+_BY_ONE = (("rhs", "1.0"),)
 _SHIFTS = Samples(ranges=(("rhs", 0.0, 40.0),))
 
 ARITHMETIC: tuple[Op, ...] = (
@@ -48,11 +49,11 @@ ARITHMETIC: tuple[Op, ...] = (
            per(single="div_rounded({lhs}, {rhs})", double="{lhs} / {rhs}",
                integral="int_div({lhs}, {rhs})", boolean="{lhs} | ~{rhs}"), oracles.div,
            "Quotient; truncated towards zero for integers.", _NOT_ZERO, complex=pairs.div,
-           accuracy=Accuracy(0.5, coarse=COARSE), instructions=10),
+           accuracy=Accuracy(0.5, coarse=COARSE), instructions=10, masked=_BY_ONE),
     binary("truediv", rules.float_op,
            per(single="div_rounded({lhs}, {rhs})", double="{lhs} / {rhs}"), torch.div,
            "Quotient; a Float for integers.", _NOT_ZERO, complex=pairs.div, operator="truediv",
-           accuracy=Accuracy(0.5, coarse=COARSE), instructions=10),
+           accuracy=Accuracy(0.5, coarse=COARSE), instructions=10, masked=_BY_ONE),
     binary("atan2", rules.float_op, "libdevice.atan2({lhs}, {rhs})", torch.atan2,
            "Angle of the point (rhs, lhs), in radians.", accuracy=Accuracy(3), instructions=48),
     *(

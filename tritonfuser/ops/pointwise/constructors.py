@@ -70,6 +70,7 @@ def pointwise(
     operator: str = "",
     accuracy: Accuracy = ROUNDED,
     instructions: int = 1,
+    masked: tuple[tuple[str, str], ...] = (),
 ) -> Op:
     """A row of any number of operands; ``triton`` one expression, or some by dtype (``per``)."""
     variants = ((None, triton),) if isinstance(triton, str) else triton
@@ -78,7 +79,7 @@ def pointwise(
         params=params,
         doc=doc,
         category="pointwise",
-        form=Pointwise(variants, typing, constants, by_number, accuracy, instructions),
+        form=Pointwise(variants, typing, constants, by_number, accuracy, instructions, masked),
         infer=rules.pointwise_infer(typing),
         oracle=typed(typing, oracle),
         oracle_by_number=oracle_by_number and typed(typing, oracle_by_number),
@@ -133,6 +134,7 @@ def binary(
     operator: str = "",
     accuracy: Accuracy = ROUNDED,
     instructions: int = 1,
+    masked: tuple[tuple[str, str], ...] = (),
 ) -> Op:
     """A row of two operands, ``lhs`` and ``rhs``."""
     return pointwise(
@@ -150,6 +152,7 @@ def binary(
         operator=operator,
         accuracy=accuracy,
         instructions=instructions,
+        masked=masked,
     )
 
 

@@ -80,6 +80,15 @@ class MaskedLoads:
             load.relied_on = True
         return True
 
+    def prefer(self, name: Name, other: str) -> None:
+        """Make the loads of a float give a number outside of their masks, where nobody relies on
+        another one. Nobody may rely on this one."""
+        if name.outside is None or not _is_wide_float(name.dtype):
+            return
+        for load in (self._loads[load] for load in name.outside.loads):
+            if _is_wide_float(load.dtype):
+                _give(load, other)
+
 
 def _wanted(value: Beyond, identity: str) -> str | None:
     """What loads have to give for a value to be a neutral element; None where nothing does that."""
