@@ -30,6 +30,7 @@ from .passes.concatenations.index_choices import concatenate_choices
 from .passes.concatenations.merged_slices import merge_slices
 from .passes.concatenations.narrow_sums import narrow_padded_sums
 from .passes.concatenations.padded_sums import concatenate_padded
+from .passes.concatenations.slice_functions import merge_functions_of_slices
 from .passes.concretize import InputSignature, TensorSpec, concretize
 from .passes.constant_operands import expand_constants
 from .passes.device_requirements import check_device
@@ -214,6 +215,7 @@ def _simplified(
     fusion, seeds = add_seeds(mark_softmax(sum_before_guards(fill_empty(fusion))))
     fusion = expand_constants(fusion)
     rolled = merge_slices(concatenate_padded(concatenate_choices(fusion)))
+    rolled = merge_functions_of_slices(rolled)
     rolled = shrink_positional(narrow_padded_sums(rolled))
     which = Unrolled.CHEAP if kept is None else Unrolled.SHORT
     fusion = _unrolled(rolled, which, kept or frozenset())

@@ -7,6 +7,7 @@ from math import prod
 
 from ...device import DeviceProperties
 from ...ir import Fusion, Value
+from ...symbolic.index_expr import Affine, Axis
 from ...symbolic.queries import assume_empty, assume_equal, min_by_hint
 from ...symbolic.sizes import hint
 from .aliases import BufferView, buffer_strides
@@ -26,23 +27,40 @@ def known_bytes(fusion: Fusion, traffic: Sequence[Traffic], device: DeviceProper
     """For each load and store its bytes that loads before it have, near enough for the L1 cache.
 
     Loads of a tensor that differ by a number of elements alone are of the same lines a little
-    later: both halves of rows that are rotated. Together they fetch no more than the whole tensor.
+    later: both halves of rows that are rotated. So are those that jump by a number of elements
+    where a position reaches another slice. Together they fetch no more than the whole tensor.
     """
     met: dict[tuple[Value, object], tuple[int, int]] = {}
     found: list[int] = []
     for item in traffic:
-        key = item.value, item.offset.terms
+        steady, jump = _without_jumps(item.offset)
+        key = item.value, steady
         start, fetched = met.get(key, (item.offset.const, 0))
         held = held_bytes(fusion, item.value)
         touched, known = min_by_hint(item.accessed_bytes, held), 0
         if not item.is_store and hint(fetched):
-            apart = abs(hint(item.offset.const - start)) * item.item_bytes
+            apart = (abs(hint(item.offset.const - start)) + jump) * item.item_bytes
             more = touched + fetched - held
             if apart <= device.shared_bytes_per_sm and hint(more) > 0:
                 known = min_by_hint(more, touched)
         found.append(known)
         met[key] = start, fetched + touched - known
     return found
+
+
+def _without_jumps(offset: Affine) -> tuple[object, int]:
+    """The terms of an offset that are of axes, and the elements that the others jump by at most.
+
+    What is read at run time may be anywhere, and stays among the terms.
+    """
+    jumps = [
+        (item, by)
+        for item, by in offset.terms
+        if not isinstance(item.base, Axis) and item.range is not None
+    ]
+    ends = [(item.range or (0, 0), by) for item, by in jumps]
+    most = sum(hint(high - low) * abs(hint(by)) for (low, high), by in ends)
+    return tuple(term for term in offset.terms if term not in jumps), most
 
 
 def library_bytes(fusion: Fusion, operands: Iterable[BufferView]) -> int:

@@ -26,7 +26,7 @@ def exp_nonpositive(x):
 
 @triton.jit
 def div_by_sum(x, total):
-    """``x / total`` for ``0 <= x <= 1 <= total``, rounded as a division is.
+    """``x / total`` for ``0 <= x <= 1 <= total``, rounded as a division is from 2 ** -100 on.
 
     One reciprocal a row, then a fused multiply-add corrects each quotient by its remainder
     (P. Markstein, Computation of elementary functions on the IBM RISC System/6000 processor, 1990).
