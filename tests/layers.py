@@ -59,8 +59,9 @@ ROOMS = {
         {"programs"},
         {"one_wave"},
         {"columns", "interpreter_tiles", "row_tiling"},
-        {"cooperative_rows", "long_rows"},
+        {"long_rows"},
         {"looped_rows", "requirements"},
+        {"cooperative_rows"},
         {
             "inner_outer_persistent",
             "inner_persistent",

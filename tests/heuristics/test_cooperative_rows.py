@@ -16,8 +16,8 @@ from tritonfuser.heuristics.cooperative_rows import (
     PROGRAMS_PER_SM,
     WARPS,
     cooperative_split,
-    elements_per_thread,
 )
+from tritonfuser.heuristics.looped_rows.row_parts import Residents, elements_per_thread
 from tritonfuser.heuristics.params import InnerOuterPersistentParams
 from tritonfuser.heuristics.problem import Problem
 from tritonfuser.heuristics.streams import Stream
@@ -59,7 +59,8 @@ def test_programs_fill_the_device_and_hold_the_rows(rows, columns):
     room = PROGRAMS_PER_SM * H200.sm_count
     assert 0.9 * room <= found.groups * found.parts <= room
     assert (found.parts - 1) * found.width < columns <= found.parts * found.width
-    assert found.width <= elements_per_thread(problem) * WARPS * H200.warp_size
+    residents = Residents(H200, PROGRAMS_PER_SM, WARPS)
+    assert found.width <= elements_per_thread(problem, residents.registers) * residents.threads
 
 
 @pytest.mark.parametrize("columns", [60001, 60002, 60004])

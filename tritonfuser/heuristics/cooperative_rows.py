@@ -16,12 +16,18 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import gcd
 
-from ..device import MAX_REGISTERS_PER_THREAD, VECTOR_BYTES
 from .integers import ceil_div
 from .long_rows import fits_registers
+from .looped_rows.row_parts import (
+    Residents,
+    can_share_rows,
+    edges_of_part,
+    row_parts,
+    stage_bytes,
+)
 from .params import MAX_TAILS, InnerOuterPersistentParams
 from .problem import L2_SPEEDUP, Problem
-from .row_tiling import block_and_tails, row_alignment
+from .row_tiling import row_alignment
 
 WARPS = 4
 """Warps of a program: few, so that threads have the registers for all sums over rows."""
@@ -50,22 +56,9 @@ bytes take: 16384 x 20480 in bfloat16 1.62 of 0.75 with parts of 2048, 2.08 of 1
 SM_BYTES_PER_CLOCK = 33
 """Bytes between the L2 cache and one multiprocessor in a clock (``sm_bytes`` of the cost model)."""
 
-WORKING_REGISTERS = 15
-"""Registers of a thread for addresses and the loop, beside those of its elements."""
-
-RESERVED_SHARED_BYTES = 4096
-"""Bytes of shared memory of a program for reductions between lanes, and for CUDA itself."""
-
-NARROWEST = 4
-"""Parts are not narrower than this part of what a program has registers for: steps of less take
-hardly less time."""
-
 READ_SHARE = 0.75
 """Share of the device's bandwidth that kernels reach which read long rows twice. H200, in float32
 and bfloat16, 55 to 972 rows of 16176 to 256600: 0.64 to 0.97, with a median of 0.74."""
-
-EDGE_ELEMENTS = 16
-"""Elements of the tile of what lies beside whole vectors, at least."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,13 +94,7 @@ class CooperativeSplit:
 def cooperative_split(problem: Problem) -> CooperativeSplit | None:
     """The split that takes the least time. None where none is possible, or none takes less time
     than kernels that read the rows again."""
-    if problem.row_varies or problem.rows_vary:
-        return None
-    if not problem.published_sums or not problem.device.arch.startswith("sm_"):
-        return None
-    if not problem.full_loads:  # no data would be read again: it is computed, of rows or columns
-        return None
-    return _chosen(problem)
+    return _chosen(problem) if can_share_rows(problem) else None
 
 
 @lru_cache(maxsize=1024)
@@ -130,9 +117,13 @@ def _splits(problem: Problem) -> Iterator[CooperativeSplit]:
     room = problem.device.sm_count * PROGRAMS_PER_SM
     shared_out = problem.rows_split or problem.may_split
     align = row_alignment(problem) if shared_out else 1  # else a group has rows as they come
-    for parts, block, tails in _parts(problem, align):
-        for groups in _groups(problem, room // parts, align):
-            yield CooperativeSplit(groups, parts, block, tails, align)
+    for part in row_parts(problem, align, _residents(problem), MAX_TAILS - (align > 1)):
+        for groups in _groups(problem, room // part.parts, align):
+            yield CooperativeSplit(groups, *part, align)
+
+
+def _residents(problem: Problem) -> Residents:
+    return Residents(problem.device, PROGRAMS_PER_SM, WARPS)
 
 
 def _groups(problem: Problem, most: int, align: int) -> Iterator[int]:
@@ -157,38 +148,6 @@ def _groups(problem: Problem, most: int, align: int) -> Iterator[int]:
 def vector_period(problem: Problem, align: int) -> int:
     """The period, in rows, after which rows begin at the same offset inside a vector again."""
     return align // gcd(align, problem.reduced)
-
-
-def _parts(problem: Problem, align: int) -> Iterator[tuple[int, int, tuple[int, ...]]]:
-    """The ways to cut up a row: parts, the block and the tails of each.
-
-    A part has the elements that a thread has registers for, and fills the loads of all threads.
-    """
-    threads = WARPS * problem.device.warp_size
-    most = elements_per_thread(problem) * threads
-    row = problem.reduced // align * align
-    step = threads * max(VECTOR_BYTES // s.item_bytes for s in problem.full_loads)
-    seen = 0
-    for wanted in range(most // step * step, max(step, most // NARROWEST) - 1, -step):
-        parts = ceil_div(row, wanted)
-        block, tails = block_and_tails(ceil_div(row, parts), MAX_TAILS - (align > 1))
-        width = block + sum(tails)
-        if width <= most and width != seen and ceil_div(row, width) > 1:
-            seen = width
-            yield ceil_div(row, width), block, tails
-
-
-def elements_per_thread(problem: Problem) -> int:
-    """Elements of a part for which a thread has registers.
-
-    For each element it keeps the sums over the rows and the weights from step to step, and while it
-    works on a row what it has loaded, a random number and one result.
-    """
-    words = max(ceil_div(s.item_bytes, 4) for s in problem.full_loads)
-    weights = sum(s.along_r and not s.along_x and not s.is_store for s in problem.streams)
-    working = len(problem.full_loads) + problem.draws_random + 1
-    kept = problem.outer_members + weights + working
-    return (MAX_REGISTERS_PER_THREAD - WORKING_REGISTERS) // (kept * words)
 
 
 # --- what it takes -------------------------------------------------------------------------------
@@ -264,30 +223,25 @@ def _element_bytes(problem: Problem) -> tuple[int, int]:
 
 def cooperative_params(problem: Problem, chosen: CooperativeSplit) -> InnerOuterPersistentParams:
     """The params of a kernel with this split."""
-    threads = PROGRAMS_PER_SM * WARPS * problem.device.warp_size
-    registers = problem.device.registers_per_sm // threads // 8 * 8
-    edges = (max(2 * chosen.align, EDGE_ELEMENTS),) if chosen.align > 1 else ()
     return InnerOuterPersistentParams(
         block_m=1,
         block_r=chosen.block,
-        tails=(*chosen.tails, *edges),
+        tails=(*chosen.tails, *edges_of_part(chosen.align)),
         parts=chosen.parts,
         delay=DELAY_ROWS,
         align=chosen.align,
-        max_registers=min(MAX_REGISTERS_PER_THREAD, registers),
+        max_registers=_residents(problem).registers,
         num_warps=WARPS,
         num_stages=_stages(problem, chosen),
     )
 
 
 def _stages(problem: Problem, chosen: CooperativeSplit) -> int:
-    """Pipeline stages: a stage has the part that is read and the part that is finished.
+    """Pipeline stages.
 
     Three or none: among the splits are narrower parts, for which three have room. H200, 16384 x
     20480 with two sums over rows: in bfloat16 608 us with 3 stages, 671 with 2, 918 with 1. In
     float32, where 2 nearly fill the shared memory, 1 was 5% faster.
     """
-    stage = 2 * chosen.width * sum(s.item_bytes for s in problem.full_loads)
-    room = problem.device.shared_bytes_per_sm // PROGRAMS_PER_SM - RESERVED_SHARED_BYTES
-    ahead = MAX_STAGES - 1
-    return MAX_STAGES if ahead * stage <= room else 1
+    ahead = (MAX_STAGES - 1) * stage_bytes(problem, chosen.width)
+    return MAX_STAGES if ahead <= _residents(problem).stage_bytes else 1
