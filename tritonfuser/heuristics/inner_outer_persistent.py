@@ -40,13 +40,13 @@ def reject_reason(problem: Problem) -> str | None:
     if problem.on_cpu:
         fits = Power.has(next_power_of_2(problem.reduced))
         return None if fits else f"a row of {problem.reduced} is more than a block holds"
-    if not _fits(problem) and cooperative_split(problem) is None:
+    if not fits_one_program(problem) and cooperative_split(problem) is None:
         return (
             f"{problem.outer_members} partial results beside a row of {problem.reduced} "
             "do not fit in registers, and its programs cannot share rows"
         )
     rows = problem.parallel
-    if _fits(problem) and rows < MIN_ROWS:
+    if fits_one_program(problem) and rows < MIN_ROWS:
         return f"{rows} rows are too few for partial results"
     return _idle_reason(problem)
 
@@ -56,7 +56,7 @@ def _idle_reason(problem: Problem) -> str | None:
 
     Not asked again when what is stored along the rows joins.
     """
-    if not _fits(problem) or (problem.full_outputs and not problem.may_split):
+    if not fits_one_program(problem) or (problem.full_outputs and not problem.may_split):
         return None
     programs = problem.outer_batch * (split(problem) if problem.may_split else 1)
     return idle_reason(problem, programs) if leaves_idle(problem, programs) else None
@@ -70,7 +70,7 @@ def split(problem: Problem) -> int:
     if problem.on_cpu or problem.rows_split:
         return 1
     batch = problem.outer_batch
-    if not _fits(problem):
+    if not fits_one_program(problem):
         chosen = cooperative_split(problem)
         return 1 if chosen is None else chosen.groups // batch
     programs = programs_for(problem, *tile_row(problem, row_alignment(problem)))
@@ -94,7 +94,7 @@ def propose(problem: Problem) -> HeuristicParams:
         row = next_power_of_2(problem.reduced)
         block_m = min(next_power_of_2(rows), max(INTERPRETER_ELEMENTS // row, 1))
         return InnerOuterPersistentParams(block_m=block_m, block_r=row)
-    if not _fits(problem):
+    if not fits_one_program(problem):
         chosen = cooperative_split(problem)
         assert chosen is not None
         return cooperative_params(problem, chosen)
@@ -113,6 +113,6 @@ def propose(problem: Problem) -> HeuristicParams:
     )
 
 
-def _fits(problem: Problem) -> bool:
+def fits_one_program(problem: Problem) -> bool:
     """Whether one program's registers hold a row and the partial results of all columns."""
     return fits_row(problem, *tile_row(problem, row_alignment(problem)))

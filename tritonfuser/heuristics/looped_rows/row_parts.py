@@ -95,6 +95,11 @@ def can_share_rows(problem: Problem) -> bool:
     return bool(sums and problem.full_loads)
 
 
+def rows_of_group(problem: Problem) -> int:
+    """Rows that a group of programs shares, at least: one has nothing to work on while it waits."""
+    return problem.parallel // max(problem.outer_batch, 1)
+
+
 def row_parts(
     problem: Problem, align: int, residents: Residents, most_tails: int
 ) -> Iterator[RowPart]:

@@ -49,15 +49,15 @@ def is_coarse(choice: Choice, alternative: Alternative) -> list[bool]:
 
 def alternatives(space: SearchSpace, problem: Problem, rules: KernelParams) -> SearchSpace:
     """Rows that are gone through several times stay in registers, or in loops, as the rules say.
-    The order of axes is theirs to say too, which is that of memory, and whether tiles begin at
-    vectors: not all rows have whole ones.
+    The order of axes is theirs to say too, which is that of memory, whether several programs share
+    rows, and whether tiles begin at vectors: not all rows have whole ones.
 
     What a later pass finds in caches is what the model knows least: it takes rows of layer norms
     that are read twice for twice as slow as they are. Rows in loops are as many in a program as the
     rules say, too. H200, ten norms and softmaxes of 20,480 to 77,944 columns: the fastest of two or
     four rows takes 1.10 to 1.66 times as long as the fastest of one, predicted are 0.96 to 1.51.
     """
-    kept = [a for a in space.alternatives if "across" not in a.fixed and not _is_ordered(a)]
+    kept = [a for a in space.alternatives if "across" not in a.fixed and not _is_others(a)]
     if not isinstance(rules, ReductionParams):
         kept = [a for a in kept if _agrees(a, rules)]
     align = rules.row_tiling.align if rules.row_tiling else 1
@@ -197,9 +197,9 @@ class _Allowed:
         return Choice(choice.fields, tuple(values))
 
 
-def _is_ordered(alternative: Alternative) -> bool:
-    """Whether it has other orders of axes than that of the rules."""
-    return any("axes" in choice.fields for choice in alternative.choices)
+def _is_others(alternative: Alternative) -> bool:
+    """Whether it has other orders of axes than that of the rules, or rows that programs share."""
+    return not {"axes", "parts"}.isdisjoint(alternative.fields)
 
 
 def _agrees(alternative: Alternative, rules: KernelParams) -> bool:

@@ -9,12 +9,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from ..cost.rows.staged import FEWEST_WARPS, TILES, may_be_staged
+from ..inner_outer_persistent import fits_one_program
 from ..integers import next_power_of_2
 from ..params import MAX_TAILS, PARAMS
 from ..problem import Problem
 from ..row_tiling import block_and_tails, loop_tails, peeled_step, tile_row
-from .common import LOADS_FIRST, fits_threads, powers, rows_up_to, warps
+from .common import DEEPEST, LOADS_FIRST, fits_threads, powers, rows_up_to, warps
 from .orders import with_orders
+from .shared_rows import shared_rows
 from .space import Alternative, AtMost, Choice, SearchSpace
 
 STEPS = (32, 1 << 15)
@@ -32,9 +34,6 @@ MOST_ROWS = 512
 
 MOST_STAGED = 256
 """Most rows of a step of a loop over rows, of which each thread has some whole."""
-
-DEEPEST = 4
-"""Most stages of a pipeline that are tried. ``num_stages`` may be more."""
 
 UNROLLED = (4, 2, 1)
 """Steps in one pass of a loop that are tried. H200, 88 loops without a pipeline, of the suite and
@@ -176,8 +175,8 @@ def scan_space(problem: Problem) -> SearchSpace:
 
 
 def inner_outer_space(problem: Problem) -> SearchSpace:
-    """Rows of a step, the tiles of a row, warps and stages. Nothing of rows that only several
-    programs together have registers for."""
+    """Rows of a step, the tiles of a row, warps and stages. Of rows that are too long for one
+    program also parts that several have."""
     whole = {(block, tails) for block, tails, _ in _whole_tiles("inner_outer_persistent", problem)}
     rows = max(problem.parallel // max(problem.outer_batch, 1), 1)
     choices = (
@@ -187,7 +186,10 @@ def inner_outer_space(problem: Problem) -> SearchSpace:
         warps(problem),
     )
     sides = fits_threads(problem, "block_m", "block_r")
-    found = [Alternative({"staged": False}, choices, sides)] if whole else []
+    fixed = {"staged": False, "parts": 1}
+    found = [Alternative(fixed, choices, sides)] if whole else []
+    if not fits_one_program(problem):
+        found += shared_rows(problem)
     tile = Choice(("block_r", "tails"), ((next_power_of_2(problem.reduced), ()),))
     staged = _staged(problem, "block_m", MOST_STAGED, tile, {})
     return SearchSpace("inner_outer_persistent", (*with_orders(problem, found), *staged))

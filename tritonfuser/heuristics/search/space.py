@@ -42,6 +42,8 @@ class Choice:
 class AtMost:
     """A condition on a product of fields: ``scale * product <= limit * limit_product``.
 
+    The product of no fields is 1.
+
     Attributes
     ----------
     product : tuple of str
@@ -49,29 +51,34 @@ class AtMost:
     limit : int
         The most of it, times the product of ``limit_product``.
     limit_product : tuple of str
-        Fields. Their product is 1 where there are none.
+        Fields.
     scale : int
         Factor of the left side.
+    less : tuple of (str, int)
+        What is taken off fields before they are multiplied: of the stages of a pipeline all but
+        one are loaded ahead.
     """
 
     product: tuple[str, ...]
     limit: int
     limit_product: tuple[str, ...] = ()
     scale: int = 1
+    less: tuple[tuple[str, int], ...] = ()
 
     def holds(self, values: Values) -> Any:
         """Whether it does, of a value for each field: a bool, or an array of them for arrays."""
         left, right = self.scale, self.limit
         for name in self.product:
-            left = left * _number(values[name])
+            left = left * self._factor(name, values)
         for name in self.limit_product:
-            right = right * _number(values[name])
+            right = right * self._factor(name, values)
         return left <= right
 
-
-def _number(value: Any) -> Any:
-    """A value of a field as a factor: of tails their sum."""
-    return sum(value) if isinstance(value, tuple) else value
+    def _factor(self, name: str, values: Values) -> Any:
+        """A field as a factor: of tails their sum."""
+        value = values[name]
+        number = sum(value) if isinstance(value, tuple) else value
+        return number - sum(count for field, count in self.less if field == name)
 
 
 @dataclass(frozen=True, slots=True)
