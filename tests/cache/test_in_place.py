@@ -282,6 +282,31 @@ def test_a_view_of_another_input():
     assert not in_place(assert_replaces(define, inputs), inputs)
 
 
+VIEWS = {
+    "permuted": lambda ops, x: ops.permute(x, [1, 0]),
+    "reshaped": lambda ops, x: ops.reshape(x, [x.size(0) * x.size(1)]),
+    "cut": lambda ops, x: ops.slice(x, [0, 0], [4, 5]),
+}
+
+
+@pytest.mark.parametrize("name", VIEWS)
+@pytest.mark.parametrize("shift", [0, 3, 36])
+def test_a_returned_view_of_an_input_that_shares_memory_with_a_replaced_one(name, shift):
+    """It has the elements of before the run; where nothing is shared it is still a view."""
+    memory = noise(80)
+    x, y = memory[:36].view(6, 6), memory[shift : shift + 36].view(6, 6)
+    with FusionDefinition() as fd:
+        given, other = fd.from_pytorch(x), fd.from_pytorch(y)
+        fd.add_output(fd.ops.neg(other), other)
+        fd.add_output(VIEWS[name](fd.ops, given))
+    for _ in range(2):
+        before, expected = x.clone(), -y
+        (made,) = fd.run([x, y])
+        torch.testing.assert_close(y, expected, rtol=0, atol=0)
+        torch.testing.assert_close(made, fd.run([before, y.clone()])[0], rtol=0, atol=0)
+    assert (made.data_ptr() == x.data_ptr()) == (shift == 36)
+
+
 def test_a_run_without_memory_leaves_inputs_alone(monkeypatch):
     """Whatever allocation fails, those of kernels behind the one that could store there too."""
     x, y = noise(24, 24), noise(70, 3)

@@ -63,6 +63,7 @@ VALUES = {
     "input of validate_with": lambda fd: tf.validate_with_auto_inferred_outputs(
         fd.fusion, [X], [3]
     ),
+    "input of more digits than Python writes": lambda fd: fd.run([10**5000]),
     "input without memory": lambda fd: fd.audit([Lying(X)]),
     "_enable_options of dicts": lambda fd: fd.run([X], _enable_options=[{}]),
     "device -1": lambda fd: fd.run([X], device=-1),

@@ -18,6 +18,8 @@ from ..keys.storage_problems import (
     tracing_error,
 )
 
+WRITTEN_BITS = 1500
+"""Longer integers are not written out. Python itself refuses to, beyond some 14,000."""
 _NO_KERNEL = "KernelExecutor does not support the Fusion provided."
 
 
@@ -115,13 +117,15 @@ def _declared(fusion: Fusion) -> str:
 
 
 def number_text(value: object) -> str:
-    """A number as C++ streams it: 2.0 is 2, 2 + 1j is (2,1)."""
+    """A number as C++ streams it: 2.0 is 2, 2 + 1j is (2,1). Of longer integers their length."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):
         return f"{value:g}"
     if isinstance(value, complex):
         return f"({value.real:g},{value.imag:g})"
+    if isinstance(value, int) and value.bit_length() > WRITTEN_BITS:
+        return f"of {value.bit_length()} bits"
     return f"{value}"
 
 

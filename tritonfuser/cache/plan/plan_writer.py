@@ -24,7 +24,7 @@ from .kernel_operands import detached
 from .launches import GpuLaunches, InterpreterLaunches, LaunchWriter
 from .plan_lines import PlanLines
 from .random_state import draw
-from .results import results_of
+from .results import kept_views, results_of
 from .scope import gpu_functions
 from .steps import Step
 from .torch_calls import library_call, scalar_call
@@ -68,6 +68,7 @@ class PlanWriter:
     def body(self) -> Body:
         """The complete body."""
         self.text.add(*self._given.lines(self.text.scope))
+        self.text.add(*kept_views(self.lowered, self._views).values())
         self._random()
         self._buffers.guard_in_place()
         launches = self._launches()

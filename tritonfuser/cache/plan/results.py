@@ -95,18 +95,19 @@ def results_of(
     """
     segmented = lowered.segmented
     outputs = segmented.fusion.outputs
-    replaced = (out.alias_of for out in outputs if out.alias_of is not None)
-    targets = ", ".join(map(views.name, dict.fromkeys(replaced)))
+    targets = _targets(lowered, views)
+    kept = kept_views(lowered, views)
     replaceable = set(buffers)
     results: list[Result] = []
-    for output, view in zip(outputs, segmented.results, strict=True):
+    for place, (output, view) in enumerate(zip(outputs, segmented.results, strict=True)):
         layout = _layout(lowered, output, view)
         if output.alias_of is not None:
             copies = on_gpu and output.alias_of.tensor.is_cpu
             result = _written_result(output, output.alias_of, view, layout, views, targets, copies)
             results.append(replace(result, in_place=output.alias_of in in_place))
             continue
-        result = Result(views.expression(view), layout, output.hidden)
+        made = _kept_name(place) if place in kept else views.expression(view)
+        result = Result(made, layout, output.hidden)
         if view.root in replaceable and not output.hidden:
             as_buffer = _as_buffer(view, segmented.layouts[view.root], views)
             if as_buffer is not None:
@@ -114,6 +115,38 @@ def results_of(
                 result = replace(result, buffer=view.root, as_buffer=as_buffer)
         results.append(result)
     return tuple(results)
+
+
+def kept_views(lowered: Lowered, views: ViewWriter) -> dict[int, str]:
+    """The lines that make views of inputs that are returned, where a run writes into inputs.
+
+    They are copies where they share memory with what is written, as where one tensor is given as
+    two inputs. Plans begin with them, for a copy takes memory: nothing is written yet if there is
+    none. An input that is returned as a whole stays the tensor that it is.
+
+    Returns
+    -------
+    dict of int to str
+        Place of the output -> line.
+    """
+    targets = _targets(lowered, views)
+    pairs = zip(lowered.segmented.fusion.outputs, lowered.segmented.results, strict=True)
+    return {
+        place: f"{_kept_name(place)} = apart({views.for_torch(view)}, {targets})"
+        for place, (output, view) in enumerate(pairs)
+        if targets and output.alias_of is None and view.root in views.inputs
+        if view != BufferView(view.root)
+    }
+
+
+def _kept_name(place: int) -> str:
+    return f"kept{place}"
+
+
+def _targets(lowered: Lowered, views: ViewWriter) -> str:
+    """The variables of the inputs that outputs are written into, separated by commas."""
+    replaced = (out.alias_of for out in lowered.segmented.fusion.outputs)
+    return ", ".join(map(views.name, dict.fromkeys(v for v in replaced if v is not None)))
 
 
 def _written_result(
