@@ -173,6 +173,17 @@ def of_python(value: bool | int | float | complex) -> DataType:
     return DataType.ComplexDouble
 
 
+_UNSIGNED = range(2**63, 2**64)
+"""Ints that only UInt64 can represent."""
+
+
+def holding(value: bool | int | float | complex) -> DataType:
+    """The DataType of a Python number, UInt64 where Int does not hold it."""
+    # A float would be looked for number by number.
+    is_unsigned = isinstance(value, int) and value in _UNSIGNED
+    return DataType.UInt64 if is_unsigned else of_python(value)
+
+
 @functools.cache
 def e4m3_saturates() -> bool:
     """Whether this torch takes what is too large for e4m3 as 448; before 2.12 it gave nan."""

@@ -469,3 +469,17 @@ def test_ops_that_torch_has_no_function_for_have_no_reference():
     with pytest.raises(NotImplementedError, match="relu: there is no reference") as error:
         fd.validate([x])
     assert "fd.ops.relu(fd.from_pytorch(x))" in str(error.value)
+
+
+@pytest.mark.parametrize("as_constant", [False, True])
+def test_numbers_that_only_unsigned_integers_hold(as_constant):
+    """Philox seeds are such."""
+    x, seed = torch.ones(4), 2**63 + 2**40
+    with FusionDefinition() as fd:
+        given = fd.from_pytorch(x)
+        number = fd.define_scalar(seed if as_constant else None, dtype=DataType.UInt64)
+        fd.add_output(fd.ops.mul(given, number))
+        fd.add_output(fd.ops.full([2], number, DataType.UInt64))
+        fd.add_output(fd.ops.uniform(0.0, 1.0, [9], rng_seed=number, rng_offset=0))
+    product, filled, _ = fd.validate([x] if as_constant else [x, seed])
+    assert product.tolist() == [float(seed)] * 4 and filled.tolist() == [seed] * 2

@@ -11,13 +11,14 @@ from typing import Any, Union
 
 import torch
 
-from ...dtypes import REDUCED_FLOATS, Category, DataType, of_python
+from ...dtypes import REDUCED_FLOATS, Category, DataType
 from ...errors import IndexRangeError, TritonFuserError
 from ...ir import Arg, Attr, Const, Fusion, Node, Number, ScalarType, Value
 from ...lowering.passes.constant_folding import as_number
 from ...ops import registry
 from ...ops.builder import as_call
 from ...ops.parameters import Kind, Param
+from ...ops.pointwise.constructors import as_tensor
 from ...ops.table import Op, Pointwise, Random, Scan, Scatter, View
 from ...ops.typing_rules import operand_types
 from ..record.statements import HasFusion
@@ -84,7 +85,7 @@ class Evaluation:
                 if any(out in last for out in node.outs):
                     self._run(node)
                     self._forget(node, last)
-        self.outputs = [_tensor(self._results[out.value]) for out in fusion.outputs]
+        self.outputs = [as_tensor(self._results[out.value]) for out in fusion.outputs]
         self.lengths = [self._lengths[out.value] for out in fusion.outputs]
         self.determined = [out.value not in self._drawn for out in fusion.outputs]
 
@@ -176,17 +177,17 @@ class Evaluation:
         before = max((self._lengths[value] for value in operands), default=1)
         op = registry.get(node.op)
         if op.category == "reduction":
-            source = _tensor(self._results[operands[0]])
-            per_result = source.numel() // max(_tensor(result).numel(), 1)
+            source = as_tensor(self._results[operands[0]])
+            per_result = source.numel() // max(as_tensor(result).numel(), 1)
             return before * max(per_result, 1)
         if op.category == "contraction":
             # Each element is a sum over the last dim of the first operand.
-            left = _tensor(self._results[operands[0]])
+            left = as_tensor(self._results[operands[0]])
             return before * max(left.shape[-1] if left.dim() else 1, 1)
         if isinstance(op.form, Scan):
             dim = node.attr("dim")
             assert isinstance(dim, int)
-            return before * max(_tensor(self._results[operands[0]]).shape[dim], 1)
+            return before * max(as_tensor(self._results[operands[0]]).shape[dim], 1)
         return before
 
     def _forget(self, node: Node, last: dict[Value, Node | None]) -> None:
@@ -269,19 +270,13 @@ def last_uses(fusion: Fusion) -> dict[Value, Node | None]:
     return last
 
 
-def _tensor(result: Result) -> torch.Tensor:
-    if isinstance(result, torch.Tensor):
-        return result
-    return torch.tensor(result, dtype=of_python(result).info.torch)
-
-
 def _number(result: Any) -> Number:
     found: Number = result.item() if isinstance(result, torch.Tensor) else result
     return found
 
 
 def _cast(operand: Any, dtype: DataType) -> torch.Tensor:
-    tensor = _tensor(operand)
+    tensor = as_tensor(operand)
     target = dtype.info.torch
     assert target is not None, f"torch has no {dtype}"
     if tensor.is_complex() and not target.is_complex and target is not torch.bool:

@@ -7,14 +7,11 @@ from collections.abc import Callable, Sequence
 
 import torch
 
-from ...dtypes import Category, DataType, of_python
+from ...dtypes import Category, DataType, holding
 from ...ir import Const, Number
 from ...ops.table import Call, Pointwise
 from ...symbolic.queries import assume_at_most, assume_constant, assume_less, assume_max, assume_min
 from ...symbolic.sizes import integer, is_integer, is_size
-
-_UNSIGNED = range(2**63, 2**64)
-"""Ints that only UInt64 can represent."""
 
 
 def fold(call: Call, dtype: DataType) -> Const | None:
@@ -90,8 +87,5 @@ def _tensor(const: Const) -> torch.Tensor:
 def as_number(value: Number, dtype: DataType) -> Number:
     """The Python number a constant of ``dtype`` holds: rounded, truncated or tested as a cast."""
     # torch.tensor(0.1) alone is a float32.
-    # A float would be looked for number by number.
-    unsigned = isinstance(value, int) and value in _UNSIGNED
-    kind = DataType.UInt64 if unsigned else of_python(value)
-    exact = torch.tensor(value, dtype=kind.info.torch, device="cpu")
+    exact = torch.tensor(value, dtype=holding(value).info.torch, device="cpu")
     return exact.to(dtype.info.torch).item()

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from ...dtypes import DataType, from_torch, of_python
+from ...dtypes import DataType, from_torch, holding
 from .. import typing_rules as rules
 from ..accuracy import ROUNDED, Accuracy
 from ..complex.pairs import Rule
@@ -178,7 +178,7 @@ def as_tensor(value: Any, device: torch.device | None = None) -> torch.Tensor:
     """A tensor as it is; a Python number as a 0-dim tensor of its DataType, on a device."""
     if isinstance(value, torch.Tensor):
         return value
-    return torch.tensor(value, dtype=of_python(value).info.torch, device=device)
+    return torch.tensor(value, dtype=holding(value).info.torch, device=device)
 
 
 def to_dtype(x: torch.Tensor, dtype: DataType) -> torch.Tensor:

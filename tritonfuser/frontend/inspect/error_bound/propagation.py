@@ -14,6 +14,7 @@ from ....ir import Arg, Const, Fusion, Node, Value
 from ....lowering.passes.arithmetic.reduced_precision import rounded_to_half
 from ....ops.builder import as_call
 from ....ops.parameters import Kind
+from ....ops.pointwise.constructors import as_tensor
 from ....ops.table import (
     Call,
     Factory,
@@ -60,13 +61,7 @@ def propagated(fusion: Fusion, inputs: dict[Value, Any]) -> list[Bounded]:
 
 
 def _given(value: Value, given: Any) -> Bounded:
-    tensor = given if isinstance(given, torch.Tensor) else _constant(given)
-    return exact(tensor, value.dtype)
-
-
-def _constant(number: Any) -> torch.Tensor:
-    kind = torch.float64 if isinstance(number, float) else None
-    return torch.tensor(number, dtype=kind)
+    return exact(as_tensor(given), value.dtype)
 
 
 class _Walk:
@@ -187,7 +182,7 @@ _RULES: dict[type, Callable[[_Walk, Node, Call], list[Bounded]]] = {
 
 def _number(const: Const) -> Bounded:
     return exact(
-        _constant(const.value), DataType.Double if isinstance(const.value, float) else const.dtype
+        as_tensor(const.value), DataType.Double if isinstance(const.value, float) else const.dtype
     )
 
 
