@@ -202,6 +202,17 @@ def test_right_shifts(dtype):
             assert arithmetic.tolist() == [n >> shift for n in x.tolist()]
 
 
+@pytest.mark.parametrize("name", ["bitwise_right_shift", "logical_right_shift"])
+def test_right_shifts_of_unsigned_integers(name):
+    """They have no sign to move in, whatever the shift."""
+    numbers = [0, 8, 2**63, 2**64 - 1]
+    x = torch.tensor(numbers, dtype=torch.uint64)
+    for shift in (0, 1, 63, 64, 70):
+        shifts = torch.full((4,), shift, dtype=torch.uint64)
+        found = ran(lambda ops, t, s: getattr(ops, name)(t, s), x, shifts)
+        assert found.tolist() == [n >> shift for n in numbers]
+
+
 def test_not_of_bools_is_logical():
     x = torch.tensor([True, False])
     assert ran(lambda ops, t: ops.bitwise_not(t), x).tolist() == [False, True]

@@ -426,10 +426,13 @@ def shift_left(x, y):
 
 @triton.jit
 def shift_right(x, y):
-    """Arithmetic ``x >> y``; the sign alone where the shift is out of range."""
+    """Arithmetic ``x >> y``; where the shift is out of range the sign alone, 0 of an unsigned x."""
     last: tl.constexpr = x.dtype.primitive_bitwidth - 1
     valid = (y >= 0) & (y <= last)
-    return x >> tl.where(valid, y, last)
+    shifted = x >> tl.where(valid, y, last)
+    if x.dtype.is_int_unsigned():
+        shifted = tl.where(valid, shifted, 0)
+    return shifted
 
 
 @triton.jit
