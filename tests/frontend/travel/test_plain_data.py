@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import random
 
@@ -270,6 +271,22 @@ def test_lines_travel_and_their_files_are_not_read(tmp_path):
         FusionDefinition.from_dict(data).run([torch.randn(2, 2)])
     assert str(secret) in str(caught.value)
     assert "the secret line" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "folder", ["My\u00a0Programs", "\u5199\u771f\u3000\u7528", "\udcff", "a\tb\nc", "deep/" * 1000]
+)
+def test_a_definition_of_a_file_of_any_name_travels(folder):
+    """What ``to_dict`` gives, ``from_dict`` takes; the kernels are the same."""
+    scope = {}
+    text = "def record(fd, x):\n    fd.add_output(fd.ops.neg(x))\n"
+    exec(compile(text, f"/home/{folder}/model.py", "exec"), scope)
+    with FusionDefinition() as fd:
+        scope["record"](fd, fd.define_tensor([-1], contiguity=True))
+    inputs = [noise(8)]
+    for again in (FusionDefinition.from_dict(fd.to_dict()), copy.deepcopy(fd)):
+        assert again.to_dict() == fd.to_dict()
+        assert [k.text for k in again.kernels(inputs)] == [k.text for k in fd.kernels(inputs)]
 
 
 def test_kernels_of_data_are_those_of_the_definition():

@@ -99,8 +99,15 @@ def dtype(given: Any, where: str) -> DataType:
 
 
 def loc_data(loc: SourceLoc | None) -> list[Any] | None:
-    """A line of a program."""
-    return None if loc is None else [loc.file, loc.line]
+    """A line of a program, as ``loc`` takes it: a file may have any name, such as one in a folder
+    whose name has a no-break space."""
+    return None if loc is None else [_shown(loc.file), loc.line]
+
+
+def _shown(file: str) -> str:
+    """The end of a file's name, with a question mark for each character that is not printable."""
+    kept = file[-LONGEST_PATH:]
+    return kept if kept.isprintable() else "".join(c if c.isprintable() else "?" for c in kept)
 
 
 def loc(given: Any, where: str) -> SourceLoc | None:
