@@ -153,7 +153,7 @@ class Graph:
         self.rng = rng
         self.sizes = sizes
         self.terms: list[Term] = []
-        self.used: set[int] = set()
+        self.used: set[Term] = set()
         self.made: list[Input] = []
         self.seed = rng.randint(0, 1 << 30)
 
@@ -303,7 +303,7 @@ class Graph:
         """
         made = getattr(self.fd.ops, name)(*_handles(args), **_handles(kwargs))
         refs = registry.get(name).oracle(*_refs(args), **_refs(kwargs))
-        self.used.update(id(a) for a in _flat(args))
+        self.used.update(a for a in _flat(args) if isinstance(a, Term))
         several = isinstance(made, tuple)
         pairs = zip(made, refs, strict=True) if several else [(made, refs)]
         terms = [self._settled(handle, ref, error, exact) for handle, ref in pairs]
@@ -330,7 +330,7 @@ class Graph:
 
     def outputs(self) -> list[Term]:
         """The last term, and some or all of those that no op took."""
-        leaves = [t for t in self.terms[:-1] if id(t) not in self.used]
+        leaves = [t for t in self.terms[:-1] if t not in self.used]
         if self.chance(0.5):
             leaves = [self.thing() for _ in range(self.rng.randint(0, 2))]
         return [self.terms[-1], *leaves[:4]]

@@ -106,6 +106,14 @@ def test_graphs(kind: str) -> None:
     check_all(kind, range(3))
 
 
+@pytest.mark.parametrize("kind", ["views", "picks"])
+def test_a_seed_names_one_definition(kind: str) -> None:
+    """Whatever the memory that things of earlier definitions left holds by then."""
+    for number in range(14):
+        grown = {repr(KINDS[kind].grow(random.Random(f"{kind} {number}")).fd) for _ in range(5)}
+        assert len(grown) == 1, f"{kind} {number}"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("start", range(FIRST, FIRST + GRAPHS, CHUNK))
