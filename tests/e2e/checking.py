@@ -164,6 +164,9 @@ class Schedule:
             kept = changes.get("persistent", True)  # with the edges beside one tile, or none
             edges = params.to_dict()["tails"][-1]
             changes |= {"tails": (edges,)} if kept else {"tails": (), "align": 1}
+        if getattr(params, "staged", False):  # several rows, each whole in a thread
+            several = min(changes[name] for name in found) > 1
+            changes["staged"] = several and changes.get("persistent", True)
         return replace(params, **changes)
 
     def changed_product(self, params: MatmulParams) -> HeuristicParams:
