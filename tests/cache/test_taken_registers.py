@@ -111,7 +111,7 @@ def test_a_kernel_that_spills_much_is_replaced():
     inputs = list(make_inputs(entry, fd.fusion.ir, "meta"))
     (report,) = fd.compile_for("sm_90", inputs)
     (before,) = fd.compile_for("sm_90", inputs, schedule=fd.schedule(inputs, arch="sm_90"))
-    assert (before.spill_bytes, report.spill_bytes) == (620, 100)
+    assert before.spill_bytes > 6 * report.spill_bytes > 0
     assert (before.max_registers, report.max_registers, report.registers) == (0, 64, 64)
 
 

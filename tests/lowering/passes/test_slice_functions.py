@@ -22,12 +22,13 @@ def sliced(fd: Any, x: Any, sizes: tuple[int, ...], dim: int, start: int, stop: 
     return fd.ops.slice(x, low, high)
 
 
-def rotated(fd: Any, x: Any, sizes: tuple[int, ...]) -> Any:
+def rotated(fd: Any, x: Any, sizes: tuple[int, ...], dtype: DataType = DataType.Float) -> Any:
     """The halves of the last dim in the other order, the second one negated."""
     dim, half = len(sizes) - 1, sizes[-1] // 2
     first = sliced(fd, x, sizes, dim, 0, half)
     second = sliced(fd, x, sizes, dim, half, sizes[-1])
-    return fd.ops.cat([fd.ops.neg(second), first], dim)
+    negated = fd.ops.cast(fd.ops.neg(second), dtype)
+    return fd.ops.cat([negated, first], dim)
 
 
 def normed(fd: Any, x: Any, dims: list[int]) -> Any:
@@ -62,17 +63,23 @@ def test_rows_with_special_numbers() -> None:
     check(embedded, *x, block_x=2, block_r=64)
 
 
-def test_what_is_reduced_behind_is_chosen_by_the_index() -> None:
-    def body(fd: Any, x: Any, y: Any) -> Any:
-        found = rotated(fd, fd.ops.sigmoid(fd.ops.mul(x, y)), (40, 64))
-        return fd.ops.sum(found, [0]), fd.ops.sum(fd.ops.mul(found, x), [1])
+def test_through_views_and_casts() -> None:
+    """As models have it: heads are moved before their halves, and numbers are rounded."""
 
-    assert "cat" not in ops(check(body, *inputs()[:2]))
+    def body(fd: Any, x: Any) -> Any:
+        heads = fd.ops.reshape(normed(fd, fd.ops.reshape(x, [80, 32]), [1]), [8, 10, 32])
+        heads = fd.ops.cast(fd.ops.permute(heads, [1, 0, 2]), DataType.BFloat16)
+        return rotated(fd, heads, (10, 8, 32), DataType.BFloat16)
+
+    assert "cat" not in ops(check(body, noise(40, 64)))
 
 
 KEPT: dict[str, Body] = {
     "halves of two numbers": lambda fd, x: rotated(
         fd, normed(fd, fd.ops.reshape(x, [640, 4]), [1]), (640, 4)
+    ),
+    "rows that are reduced behind": lambda fd, x: fd.ops.sum(
+        fd.ops.mul(rotated(fd, fd.ops.sigmoid(x), (40, 64)), x), [1]
     ),
     "rows without a reduction": lambda fd, x: rotated(fd, fd.ops.sigmoid(x), (40, 64)),
     "a norm of columns": lambda fd, x: rotated(fd, normed(fd, x, [0]), (40, 64)),
@@ -99,24 +106,21 @@ FUNCTIONS: tuple[Body, ...] = (
 )
 
 
-@pytest.mark.parametrize("behind", [False, True])
-@pytest.mark.parametrize("seed", range(12))
-def test_random_functions_of_random_slices(seed: int, behind: bool) -> None:
+@pytest.mark.parametrize("seed", range(24))
+def test_random_functions_of_random_slices(seed: int) -> None:
     rng = random.Random(seed)
     sizes = tuple(rng.choice((5, 8, 24, 40)) for _ in range(rng.randint(1, 3)))
     dim = rng.randrange(len(sizes))
     starts = [rng.randrange(sizes[dim]) for _ in range(rng.randint(2, 4))]
     ends = [rng.randint(start, sizes[dim]) for start in starts]  # some are empty
     functions = rng.choices(FUNCTIONS, k=len(starts))
-    summed = rng.randrange(len(sizes))
 
     def body(fd: Any, x: Any) -> Any:
-        x = x if behind else normed(fd, x, [dim])
+        x = normed(fd, x, [dim])
         parts = [
             function(fd, sliced(fd, x, sizes, dim, *ends))
             for function, *ends in zip(functions, starts, ends, strict=True)
         ]
-        found = fd.ops.cat(parts, dim)
-        return fd.ops.sum(found, [summed]) if behind else found
+        return fd.ops.cat(parts, dim)
 
     check(body, noise(*sizes))

@@ -11,7 +11,6 @@ from ...ir import Const, Fusion, Node, Value
 from ...ops.builder import GraphBuilder, as_call
 from ...ops.table import Pointwise, View
 from ...shapes import assume_types_equal
-from ..access.read_footprint import is_reducer
 from .redundant_nodes import drop_dead, merge_equal
 from .substitution import next_free
 
@@ -52,15 +51,6 @@ def viewed_results(fusion: Fusion) -> frozenset[Value]:
         if isinstance(as_call(node).op.form, View) and node.out in found:
             found.update(node.operands())
     return frozenset(found)
-
-
-def reduced_values(fusion: Fusion) -> set[Value]:
-    """The values that reductions and scans are computed from."""
-    found: set[Value] = set()
-    for node in reversed(fusion.nodes):
-        if is_reducer(node) or not found.isdisjoint(node.outs):
-            found.update(node.operands())
-    return found
 
 
 def is_float(node: Node) -> bool:

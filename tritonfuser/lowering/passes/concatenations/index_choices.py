@@ -15,8 +15,8 @@ from ....ops.table import Pointwise, View
 from ....shapes import Index, broadcast_index
 from ....symbolic.index_expr import Affine, Axis, digit
 from ....symbolic.sizes import is_size
-from ...access.read_footprint import Read, sources_of
-from ..rewriting import reduced_values, rewritten
+from ...access.read_footprint import Read, is_reducer, sources_of
+from ..rewriting import rewritten
 
 _FLIPPED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}
 """The comparison that holds for swapped operands."""
@@ -52,7 +52,7 @@ def concatenate_choices(fusion: Fusion) -> Fusion:
 
     Those whose results are reduced stay: a concatenated dim has no axis in common with the tensors.
     """
-    reduced = reduced_values(fusion)
+    reduced = _reduced(fusion)
 
     def rewrite(node: Node, builder: GraphBuilder) -> Value | None:
         if node.op != "where" or node.out in reduced or not node.out.is_tensor:
@@ -88,6 +88,15 @@ def _spread(builder: GraphBuilder, side: Arg, sizes: list[int], dtype: DataType)
         value = builder.call("broadcast", value, flags)
     same = value.tensor.sizes == tuple(sizes)
     return value if same else builder.call("expand", value, sizes)
+
+
+def _reduced(fusion: Fusion) -> set[Value]:
+    """The values that reductions and scans are computed from."""
+    found: set[Value] = set()
+    for node in reversed(fusion.nodes):
+        if is_reducer(node) or not found.isdisjoint(node.outs):
+            found.update(node.operands())
+    return found
 
 
 def _choice(fusion: Fusion, node: Node) -> _Choice | None:

@@ -5,8 +5,9 @@ cat_slices(x, starts=(4, 0), lengths=(4, 4))``: a rotary embedding, whose halves
 kernel computes one element of ``x`` where it would compute one of each slice; and a concatenated
 dim has no axis in common with ``x``, so a norm and the embedding of its rows would be two kernels.
 
-Only where the rows come from a reduction along them, or are reduced. Elsewhere each part may be a
-kernel's box of its own, without masks: see ``index_choices``.
+Only where the rows come from a reduction along them. Elsewhere each part may be a kernel's box of
+its own, without masks: see ``index_choices``. Where rows are reduced behind, and not before, either
+way may be faster: of 16 random definitions the model predicts 0.86 to 1.14 of the time.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from ....symbolic.index_expr import Axis, digit
 from ....symbolic.queries import is_known_equal
 from ....symbolic.sizes import is_size
 from ...access.read_footprint import Read, reads
-from ..rewriting import is_copy, reduced_values, rewritten
+from ..rewriting import is_copy, rewritten
 from ..splits.split_factors import reduced_extents
 from .slices import Slice, are_alike, are_in_order, concatenated, side_by_side, slice_of
 
@@ -40,9 +41,8 @@ Steps = tuple[Node, ...]
 def merge_functions_of_slices(fusion: Fusion) -> Fusion:
     """Concatenations of slices of one tensor, behind ops of their own, become choices by the index.
 
-    Those that reductions are computed from, and those of rows that depend on their own reduction.
+    Those of rows that depend on their own reduction.
     """
-    reduced = reduced_values(fusion)
 
     def rewrite(node: Node, builder: GraphBuilder) -> Value | None:
         if node.op != "cat":
@@ -52,7 +52,7 @@ def merge_functions_of_slices(fusion: Fusion) -> Fusion:
         slices, steps = [each for each, _ in found if each is not None], [ops for _, ops in found]
         if len(slices) < len(parts) or not _are_of_one(slices, dim):
             return None
-        if node.out not in reduced and not _is_of_reduced_rows(fusion, slices[0].base, dim):
+        if not _is_of_reduced_rows(fusion, slices[0].base, dim):
             return None
         view = side_by_side(builder, slices, dim)
         ends = list(accumulate(each.sizes[dim] for each in slices))
