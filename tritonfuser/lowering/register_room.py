@@ -19,6 +19,19 @@ and recorded definitions with a limit for one more program, the 42 below take 0.
 (geometric mean; 0.50 to 1.25), the others 1.04."""
 
 
+def max_registers(segment: Segment) -> int:
+    """The limit on the registers of a thread by which a kernel is compiled; 0 for none.
+
+    That of its params, as far as one program fits on a multiprocessor: a limit that was chosen for
+    fewer warps would give a kernel that cannot be launched.
+    """
+    params, problem = segment.kernel_params, segment.problem
+    if problem is None or not params.max_registers or not problem.device.arch.startswith("sm_"):
+        return params.max_registers
+    fitting = registers_left(problem.device, params.num_warps * problem.device.warp_size)
+    return min(params.max_registers, fitting)
+
+
 def register_room(segment: Segment, grid: tuple[int, int, int]) -> int:
     """Registers of a thread with which a multiprocessor has room for its share of the programs.
 

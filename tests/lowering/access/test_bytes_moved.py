@@ -179,6 +179,22 @@ def test_what_is_read_again_near_by_comes_from_memory_once():
     assert sum(s.fetched_bytes for s in found) == whole
 
 
+@pytest.mark.parametrize(("dim", "times"), [(1, 1), (0, 2)])
+def test_what_is_read_again_behind_a_jump(dim, times):
+    """A tensor beside its own halves in the other order: of half a row, or of half of all rows."""
+
+    def rolled(fd, x):
+        halves = []
+        for part in (1, 0):
+            starts, ends = [0, 0], [8192, 128]
+            starts[dim], ends[dim] = part * ends[dim] // 2, (part + 1) * ends[dim] // 2
+            halves.append(fd.ops.slice(x, starts, ends, [1, 1]))
+        return fd.ops.sum(fd.ops.mul(x, fd.ops.cat(halves, dim)), [1])
+
+    found = streams(rolled, meta(8192, 128))
+    assert sum(s.fetched_bytes for s in found) == times * 8192 * 128 * 4
+
+
 def test_what_is_read_again_far_away_comes_from_memory_twice():
     def both(fd, x):
         first, last = (fd.ops.slice(x, [at, 0], [at + 6000, 8192], [1, 1]) for at in (0, 2000))

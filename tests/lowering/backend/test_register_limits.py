@@ -104,6 +104,22 @@ def test_a_definition_whose_kernel_keeps_its_limit():
     assert last.registers <= 96 and "maxnreg=96" in last.source
 
 
+@pytest.mark.parametrize(("warps", "limit"), [(8, 255), (16, 128), (32, 64)])
+def test_a_limit_for_fewer_warps_is_lowered_to_what_a_program_has(warps, limit):
+    """A schedule with another number of warps: its kernel would take 221 registers of 512 threads,
+    and could not be launched."""
+    with FusionDefinition() as fd:
+        x = fd.define_tensor([-1, -1], contiguity=True)
+        fd.add_output(fd.ops.sum(fd.ops.exp(x), [1]))
+    inputs = [torch.empty(256, 8192, device="meta")]
+    schedule = fd.schedule(inputs, arch="sm_90").to_dict()
+    schedule["segments"][0]["params"] |= {"num_warps": warps, "max_registers": 255}
+    (source,) = fd.kernels(inputs, arch="sm_90", schedule=schedule)
+    assert source.max_registers == limit and f"maxnreg={limit}" in source.text
+    (report,) = fd.compile_for("sm_90", inputs, schedule=schedule)
+    assert report.registers * warps * 32 <= 65536
+
+
 def limits_of(inputs, others):
     """The limits of a definition's kernel: of one size, or of all between two."""
     with FusionDefinition() as fd:

@@ -181,7 +181,8 @@ class KernelParams(HeuristicParams):
         Depth of the loop's software pipeline: steps whose loads are in flight at once. 1 to 16;
         1 for no pipeline.
     max_registers : int
-        Limit on the registers of a thread, 16 to 255. 0 for the compiler's choice. One by which
+        Limit on the registers of a thread, 16 to 255. 0 for the compiler's choice. It is lowered
+        to what a multiprocessor has for the threads of one program. One by which
         the kernel spills is dropped where it does not spill without, unless all of its programs
         have to run at a time. One that leaves fewer programs running than the cost model expects
         is lowered where that spills little. ``KernelReport.max_registers`` is what was compiled.

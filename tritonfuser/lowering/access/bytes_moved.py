@@ -30,21 +30,22 @@ def known_bytes(fusion: Fusion, traffic: Sequence[Traffic], device: DeviceProper
     later: both halves of rows that are rotated. So are those that jump by a number of elements
     where a position reaches another slice. Together they fetch no more than the whole tensor.
     """
-    met: dict[tuple[Value, object], tuple[int, int]] = {}
+    met: dict[tuple[Value, object], tuple[int, int, int]] = {}
     found: list[int] = []
     for item in traffic:
         steady, jump = _without_jumps(item.offset)
         key = item.value, steady
-        start, fetched = met.get(key, (item.offset.const, 0))
+        start, most, fetched = met.get(key, (item.offset.const, 0, 0))
+        most = max(most, jump)
         held = held_bytes(fusion, item.value)
         touched, known = min_by_hint(item.accessed_bytes, held), 0
         if not item.is_store and hint(fetched):
-            apart = (abs(hint(item.offset.const - start)) + jump) * item.item_bytes
+            apart = (abs(hint(item.offset.const - start)) + most) * item.item_bytes
             more = touched + fetched - held
             if apart <= device.shared_bytes_per_sm and hint(more) > 0:
                 known = min_by_hint(more, touched)
         found.append(known)
-        met[key] = start, fetched + touched - known
+        met[key] = start, most, fetched + touched - known
     return found
 
 

@@ -20,7 +20,7 @@ from ..kernel_source import (
     KernelSource,
     SizeArg,
 )
-from ..register_room import register_limits, register_room
+from ..register_room import max_registers, register_limits, register_room
 from ..segments.segment import Segment
 from ..tile.tiled_segment import TiledSegment
 from ..tile.unvectorized import unvectorized
@@ -135,7 +135,7 @@ def _source(
         follows=segment.follows,
         workspace=content.workspace,
         arrivals=content.arrivals,
-        max_registers=params.max_registers,
+        max_registers=max_registers(segment),
         room=register_room(segment, content.grid),
         register_limits=register_limits(segment, content.grid),
         unaligned=frozenset(f"{value.name}_ptr" for value in narrow),

@@ -17,6 +17,7 @@ from ..kernel_source import (
     KernelArg,
     SizeArg,
 )
+from ..register_room import max_registers
 from ..segments.segment import Segment
 from ..tile.nest import Nest
 from .lines import Line
@@ -153,8 +154,8 @@ def _options(
     options += ["launch_pdl=True"] if segment.follows else []
     if any(isinstance(a, CooperativeWorkspace) for a in args):
         options.append("launch_cooperative_grid=True")
-    if params.max_registers:
-        options.append(f"maxnreg={params.max_registers}")
+    if limit := max_registers(segment):
+        options.append(f"maxnreg={limit}")
     if any(line.asserts for line in body):
         options += ["debug=True", "sanitize_overflow=False"]
     return [*constants, *options]
