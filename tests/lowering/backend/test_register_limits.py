@@ -106,8 +106,7 @@ def test_a_definition_whose_kernel_keeps_its_limit():
 
 @pytest.mark.parametrize(("warps", "limit"), [(8, 255), (16, 128), (32, 64)])
 def test_a_limit_for_fewer_warps_is_lowered_to_what_a_program_has(warps, limit):
-    """A schedule with another number of warps: its kernel would take 221 registers of 512 threads,
-    and could not be launched."""
+    """A schedule with another number of warps: 512 threads of 255 registers fit nowhere."""
     with FusionDefinition() as fd:
         x = fd.define_tensor([-1, -1], contiguity=True)
         fd.add_output(fd.ops.sum(fd.ops.exp(x), [1]))
