@@ -171,8 +171,18 @@ class DefinitionJob:
         for who in (OURS, COMPILED):
             if who in self._runs and (who == OURS or not drawn):
                 actual = self._runs[who](*self._arguments(who, self._inputs()))
-                found[who] = max_error(actual, shown(ir, expected))
+                self._judge(who, actual, shown(ir, expected), found)
         return found
+
+    def _judge(
+        self, who: str, actual: Sequence[Any], expected: Sequence[Any], found: dict[str, float]
+    ) -> None:
+        """Keep the error of a contender. One whose results have other shapes is not timed."""
+        try:
+            found[who] = max_error(actual, expected)
+        except ValueError as error:
+            self._failures[who] = brief(error)
+            del self._runs[who]
 
     def _explained(self, error: float | None) -> bool | None:
         """Whether rounding explains a large error; None for a small one, or without memory.

@@ -104,6 +104,18 @@ def test_who_cannot_run_is_not_timed(one_graph, monkeypatch):
     assert found.failures[EAGER].startswith("TypeError: ")
 
 
+@pytest.mark.parametrize("who", [OURS, COMPILED])
+def test_results_of_another_shape_are_the_failure_of_whose_they_are(one_graph, who):
+    job = DefinitionJob(entry("hf-bert-8"), 1e12, True, "cpu", counted)
+    job.prepare(CONTEXT)
+    run = job._runs[who]
+    job._runs[who] = lambda *inputs: [x.reshape(1, -1) for x in run(*inputs)]
+    found = job.measure()
+    assert found.failures[who].startswith("ValueError: shape (1, ")
+    assert set(found.failures) == {who}
+    assert set(found.times) == {OURS, EAGER, COMPILED} - {who}
+
+
 def test_peers_and_checks_can_be_left_out():
     job = DefinitionJob(entry("hf-bert-8"), 1e12, True, "cpu", counted, (), False)
     job.prepare(CONTEXT)

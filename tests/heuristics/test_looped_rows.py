@@ -20,6 +20,16 @@ def test_the_more_sums_over_rows_the_shorter_the_rows_that_registers_hold(sums, 
     assert fits_row(problem, *tiles) and not fits_row(more, *tiles)
 
 
+def test_rows_of_many_sums_are_cut_into_fewer_pieces_where_these_fit():
+    found = [
+        inner_outer_persistent.propose(backward(1 << 14, 2896, accumulators=n)) for n in (1, 3, 6)
+    ]
+    assert [vars(params)["tails"] for params in found] == [(512, 256, 128), (512, 512), (1024,)]
+    # With few tails a row of 12296 would be rounded up to 16384, which registers do not hold.
+    long = inner_outer_persistent.propose(backward(1 << 14, 12296, accumulators=6))
+    assert (vars(long)["block_r"], vars(long)["tails"]) == (8192, (4096, 16))
+
+
 def test_they_are_those_of_the_device():
     few = replace(H200, registers_per_sm=H200.registers_per_sm // 2)
     problem = backward(4096, 8192, published_sums=0)

@@ -18,7 +18,7 @@ from .params.fields import Power
 from .problem import Problem
 from .programs import idle_reason, leaves_idle
 from .requirements import NO_SCAN, ROWS_ALONG_MEMORY, ROWS_APART, first_reason
-from .row_tiling import row_alignment, tile_row
+from .row_tiling import max_tails, row_alignment, tile_row
 
 MIN_ROWS_PER_PROGRAM = 2
 """Rows that a program should have at least. With fewer, partial results cost more than they
@@ -73,7 +73,7 @@ def split(problem: Problem) -> int:
     if not fits_one_program(problem):
         chosen = cooperative_split(problem)
         return 1 if chosen is None else chosen.groups // batch
-    programs = programs_for(problem, *tile_row(problem, row_alignment(problem)))
+    programs = programs_for(problem, *_tile(problem, row_alignment(problem)))
     shares = min(programs // batch, problem.parallel // batch // MIN_ROWS_PER_PROGRAM)
     return problem.scaled(max(shares, 2 if batch == 1 else 1))
 
@@ -100,7 +100,7 @@ def propose(problem: Problem) -> HeuristicParams:
         return cooperative_params(problem, chosen)
     # Only rows of a share begin at the same place of a vector.
     align = row_alignment(problem) if problem.rows_split else 1
-    block, tails = tile_row(problem, align)
+    block, tails = _tile(problem, align)
     step = step_of(problem, rows, block, tails)
     return InnerOuterPersistentParams(
         block_m=step.rows,
@@ -115,4 +115,10 @@ def propose(problem: Problem) -> HeuristicParams:
 
 def fits_one_program(problem: Problem) -> bool:
     """Whether one program's registers hold a row and the partial results of all columns."""
-    return fits_row(problem, *tile_row(problem, row_alignment(problem)))
+    return fits_row(problem, *_tile(problem, row_alignment(problem)))
+
+
+def _tile(problem: Problem, align: int) -> tuple[int, tuple[int, ...]]:
+    """The block and the tails of a row: as few tails as its reductions want, where that fits."""
+    few = tile_row(problem, align, max_tails(problem.accumulators))
+    return few if fits_row(problem, *few) else tile_row(problem, align)

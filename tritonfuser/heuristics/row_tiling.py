@@ -28,7 +28,8 @@ MIN_TAIL_ELEMENTS = 16
 
 MAX_TAIL_REDUCTIONS = 6
 """Reductions of tails in a kernel. Each is a further reduction over all lanes, with its
-barriers."""
+barriers. H200, loops over rows with three and four reductions: of 2896 elements with two tails 65.4
+us, with three, where 26 words of a thread spill, 125; of 3136 with none 60.7, with two 63.2."""
 
 ELEMENTS_PER_THREAD = 32
 """Elements of a row that a thread keeps in registers. H200, rows of 8192: 16 and 64 were slower."""
