@@ -129,3 +129,54 @@ def test_empty_and_scalar_values():
     assert extents(axes, out) == [[0], [3], [5]]
     assert axes.atoms(total) == ()
     assert extents(axes, fusion.inputs[0]) == [[0], [5]]
+
+
+def spread(fd, value, like, dims):
+    """A result along the dims of another tensor, without those in ``dims``."""
+    others = [dim for dim in range(len(like.shape())) if dim not in dims]
+    return fd.ops.broadcast_in_dim(value, like.shape(), others)
+
+
+def test_what_is_broadcast_after_a_reduction_has_the_axes_that_were_reduced():
+    """Only the size of y's last dim says that it goes with x's."""
+    axes, fusion, (out,) = mapped(
+        lambda fd, x, y: fd.ops.mul(y, spread(fd, fd.ops.sum(x, [1]), y, [1])),
+        noise(4, 6),
+        noise(4, 6, seed=2),
+    )
+    x, y = fusion.inputs
+    assert axes.atoms(x) == axes.atoms(y) == axes.atoms(out)
+
+
+def test_a_result_that_was_permuted_has_them_too():
+    axes, fusion, (out,) = mapped(
+        lambda fd, x, y: fd.ops.mul(
+            y, spread(fd, fd.ops.permute(fd.ops.sum(x, [2]), [1, 0]), y, [2])
+        ),
+        noise(4, 6, 5),
+        noise(6, 4, 5, seed=2),
+    )
+    x, _ = fusion.inputs
+    assert axes.atoms(out) == tuple(axes.atoms(x)[dim] for dim in (1, 0, 2))
+
+
+@pytest.mark.parametrize("columns", [7, 12, 3])
+def test_axes_of_another_extent_stay_apart(columns):
+    axes, fusion, (out,) = mapped(
+        lambda fd, x, y: fd.ops.mul(y, spread(fd, fd.ops.sum(x, [1]), y, [1])),
+        noise(4, 6),
+        noise(4, columns, seed=2),
+    )
+    x, _ = fusion.inputs
+    assert axes.atoms(out)[0] == axes.atoms(x)[0]
+    assert axes.atoms(out)[1] != axes.atoms(x)[1]
+
+
+def test_axes_that_a_value_has_both_of_stay_apart():
+    """y is x transposed: its columns are x's rows already."""
+    axes, fusion, (out,) = mapped(
+        lambda fd, x: fd.ops.mul(fd.ops.permute(x, [1, 0]), spread(fd, fd.ops.sum(x, [1]), x, [1])),
+        noise(6, 6),
+    )
+    (x,) = fusion.inputs
+    assert len(set(axes.domain(out))) == len(set(axes.domain(x))) == 2

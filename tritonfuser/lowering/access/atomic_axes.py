@@ -1,7 +1,8 @@
 """Which dims of which values share a loop: every dim as a product of shared atomic axes.
 
 Dims of operands that broadcast together in a pointwise op share an axis. A reshape splits and
-merges axes, a reduction drops them. Two values over the same atomic axes can be computed in one
+merges axes, a reduction drops them; what is broadcast after a reduction takes those up again that
+it dropped, if it has as many positions. Two values over the same atomic axes can be computed in one
 loop nest. Where two dims fail to match, fusion is lost but not correctness: kernels read operands
 through index maps.
 """
@@ -35,6 +36,7 @@ from ...symbolic.queries import (
     assume_multiple,
     is_known_equal,
 )
+from .returned_dims import Returned, returned_dims
 
 Atoms = tuple[int, ...]
 
@@ -58,6 +60,8 @@ class AtomicAxes:
             for out in node.outs:
                 if out.is_tensor:
                     self._place(out, self._dims_of(node, out))
+        for returned in returned_dims(fusion):
+            self._return(returned)
 
     def atoms(self, value: Value) -> tuple[Atoms, ...]:
         """The atoms of each dim, outermost first; none for a size-1 dim."""
@@ -152,6 +156,23 @@ class AtomicAxes:
                 second.append(outer)
             self._unite(a, b)
         return True
+
+    def _return(self, returned: Returned) -> None:
+        """Let dims along which a result is broadcast share the axes that were reduced for it.
+
+        Only where they have the same extents: what is reduced and what is computed of the result
+        can be in one loop nest then. No other loop nest gets more axes.
+        """
+        reduced = self._of_dims(returned.operand, returned.reduced)
+        along = self._of_dims(returned.value, returned.along)
+        pairs = list(zip(reduced, along, strict=False))
+        alike = all(is_known_equal(self._extent[a], self._extent[b]) for a, b in pairs)
+        if alike and len(reduced) == len(along):
+            for pair in pairs:
+                self._unite(*pair)
+
+    def _of_dims(self, value: Value, dims: Sequence[int]) -> Atoms:
+        return self._resolve([atom for dim in dims for atom in self._dims[value][dim]])
 
     def _divides(self, small: int, *atoms: int) -> bool:
         return all(assume_multiple(self._extent[atom], small) for atom in atoms)

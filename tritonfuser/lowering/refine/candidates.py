@@ -26,6 +26,7 @@ from ..passes.invariants.exact_dtypes import exact_bytes
 from ..passes.invariants.kept_orders import in_order
 from ..passes.invariants.materialize import can_be_kept
 from .kernel_times import TimedKernels
+from .recomputed import saved_instructions
 
 SMALL = 16
 """Values that are computed from less than this part of the bytes of a kernel's largest tensor are
@@ -40,6 +41,9 @@ class Candidates(NamedTuple):
     first : dict of str to float
         Of values that cost as much and may save as much the first and the last of the graph: what
         lies between differs little.
+    again : dict of str to float
+        Of what lies between the ones that save most instructions, of those that kernels compute at
+        several indices.
     others : dict of str to float
         The first and the last of those of each other shape, which lie in another order in memory.
         Small values that are broadcast, which kernels compute and read in the order of a large
@@ -48,6 +52,7 @@ class Candidates(NamedTuple):
     """
 
     first: dict[str, float]
+    again: dict[str, float]
     others: dict[str, float]
 
 
@@ -67,15 +72,19 @@ def candidates(fusion: Fusion, now: TimedKernels, device: DeviceProperties) -> C
     """
     gains = _Gains(fusion, now, device)
     under, out_of_order = _largest_under(fusion), set(_out_of_order(fusion))
+    again = saved_instructions(now)
     alike: dict[tuple[float, tuple[float, ...]], list[Value]] = {}
     for value in filter(gains.is_possible, dict.fromkeys(_waists(fusion))):
         much = inf if value in out_of_order else SMALL * under[value]
         alike.setdefault((gains.cost(value), gains.of_kernels(value, much)), []).append(value)
-    found = Candidates({}, {})
+    found = Candidates({}, {}, {})
     for (cost, seconds), values in alike.items():
         if sum(seconds) > cost:
             first, others = _ends(values)
+            most = max(values, key=lambda value: again[value.name])
             found.first.update(dict.fromkeys(first, sum(seconds) - cost))
+            if again[most.name] > max(again[name] for name in first):
+                found.again[most.name] = sum(seconds) - cost
             found.others.update(dict.fromkeys(others, sum(seconds) - cost))
     for value in filter(gains.is_possible, dict.fromkeys(_spread(fusion))):
         saved = sum(gains.of_kernels(value, inf)) - gains.cost(value)

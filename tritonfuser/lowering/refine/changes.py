@@ -23,6 +23,9 @@ MOST_OTHERS = 4
 """Changes that are tried beside these, of values of another shape, which lie in another order in
 memory, and of small ones that are broadcast."""
 
+MOST_AGAIN = 2
+"""Changes that are tried beside these, of values that kernels compute at several indices."""
+
 MOST_SPLITS = 6
 """Splits of the reductions of one way to cut, by dims, that are tried."""
 
@@ -37,7 +40,9 @@ def try_changes(base: Fusion, times: Times, choice: Choice) -> None:
     found = candidates(base, now, times.device)
     possible = _possible(now, choice) | _with_one_more(choice, found.first)
     others = _with_one_more(choice, found.others)
-    tried = _first_of(possible, MOST_TRIED) | _first_of(others, MOST_OTHERS)
+    again = _with_one_more(choice, found.again)
+    tried = _first_of(possible, MOST_TRIED) | _first_of(again, MOST_AGAIN)
+    tried |= _first_of(others, MOST_OTHERS)
     for each in sorted(tried, key=lambda each: choice.interleaved and not each.interleaved):
         if not _changed_nothing(times, choice, each):
             _try(times, each, now.seconds - tried[each])

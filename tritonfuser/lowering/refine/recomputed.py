@@ -1,0 +1,73 @@
+"""Instructions that a value in memory saves where a kernel needs it at several indices.
+
+A kernel computes a value at each index at which it is needed, with all that it is made of: a
+softmax that is used in its place, shifted by one and with its halves swapped, is computed three
+times. With it in memory it is computed once. Of the values that could be in memory and are as
+large, the one that saves most is the last that these uses have in common.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Container, Iterable
+
+from ...ir import Fusion, Value
+from ...symbolic.index_expr import extent
+from ...symbolic.sizes import hint
+from ..access.read_footprint import KnownReads, Read, walk
+from ..access.rough_instructions import rough_instructions
+from ..access.traffic import axes_of
+from ..segments.segment import Segment
+from .kernel_times import TimedKernels
+
+
+def saved_instructions(now: TimedKernels) -> Counter[str]:
+    """Instructions of all threads that slow kernels would save, by the names of the values.
+
+    Only of what they need at several indices.
+    """
+    found = Counter[str]()
+    for each in now.excesses:
+        walks = _Walks(now.segmented.fusion, each.piece)
+        for value in walks.repeated:
+            found[value.name] += walks.saved(value)
+    return found
+
+
+class _Walks:
+    """What a segment's kernel computes, and what is left of it with a value in memory."""
+
+    def __init__(self, fusion: Fusion, piece: Segment) -> None:
+        self._fusion, self._loaded, self._reads = fusion, frozenset(piece.inputs), KnownReads()
+        self._homes = {out: m.index for m in piece.members for out in m.node.outs}
+        self._roots = [
+            *(read for member in piece.members for read in member.reads),
+            *(read for store in piece.stores for read in store.root_reads),
+        ]
+        self._all = self._computed(self._roots)
+        self._instructions = self._count(self._all)
+
+    @property
+    def repeated(self) -> list[Value]:
+        """The tensors that are computed at several indices."""
+        counts = Counter(read.value for read in self._all if read.value.is_tensor)
+        return [value for value, count in counts.items() if count > 1]
+
+    def saved(self, value: Value) -> int:
+        """Instructions that a value in memory saves, but for those of computing it once."""
+        left = self._count(self._computed(self._roots, value))
+        once = next(read for read in self._all if read.value == value)
+        return self._instructions - left - self._count(self._computed([once]))
+
+    def _computed(self, roots: Iterable[Read], *stored: Value) -> set[Read]:
+        loaded: Container[Value] = self._loaded.union(stored)
+        found = walk(self._fusion, roots, self._homes, loaded, self._reads)
+        return {Read(read.value, read.index) for read in found.computed}
+
+    def _count(self, computed: Iterable[Read]) -> int:
+        """Instructions of computed values, each along the axes that its index has."""
+        return sum(
+            rough_instructions(self._fusion.producers[read.value])
+            * hint(extent(frozenset().union(*map(axes_of, read.index))))
+            for read in computed
+        )
