@@ -10,8 +10,8 @@ import torch
 
 from tests.lowering.graphs import noise
 from tests.lowering.harness import CPU, lowered, planned
-from tritonfuser.lowering.interpreter import language
-from tritonfuser.lowering.interpreter.language import tree_sum
+from tritonfuser.lowering.interpreter import language, library_arrays
+from tritonfuser.lowering.interpreter.arrays import tree_sum
 
 
 @pytest.mark.parametrize("axis", [None, 0, 1, -1])
@@ -43,7 +43,7 @@ def test_sums_over_the_rows_of_a_tile_lose_as_little_as_a_gpu_does():
 
 
 def test_array_versions_are_of_functions_that_kernels_call():
-    assert language._ARRAYS.keys() <= language._namespace(plain=True).keys()
+    assert library_arrays.ARRAYS.keys() <= language._namespace(plain=True).keys()
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

@@ -19,6 +19,7 @@ from ..backend.triton_lock import LANGUAGE
 from ..kernel_source import Argument, KernelSource
 from . import language
 from .language_patch import Patch
+from .library_arrays import IndexOutside
 
 _Converter = Callable[[Any], Any]
 
@@ -48,7 +49,7 @@ def interpret_kernel(source: KernelSource) -> Callable[..., None]:
         except interpreter.InterpreterError as error:
             cause = error.__cause__ or error
             line = error_line(cause, file_name(source))
-            if isinstance(cause, language.IndexOutside):
+            if isinstance(cause, IndexOutside):
                 raise _index_error(source, line, cause) from None
             what = f"in Triton's interpreter, {type(cause).__name__}: {cause}"
             raise failure(source, what, line) from cause
@@ -77,9 +78,7 @@ def ready(function: StandIn) -> Iterator[None]:
         yield
 
 
-def _index_error(
-    source: KernelSource, line: int | None, found: language.IndexOutside
-) -> IndexRangeError:
+def _index_error(source: KernelSource, line: int | None, found: IndexOutside) -> IndexRangeError:
     """The error about an index, by the op and the line that the kernel's line was made for."""
     op = dict(source.index_ops).get(line or 0, "indexing")
     return IndexRangeError(
