@@ -40,6 +40,7 @@ ROOMS = {
         {"sizes"},
         {"evaluation", "queries"},
         {"choices", "index_expr"},
+        {"row_major", "substitution"},
     ),
     "ops": (
         {"accuracy", "complex", "parameters"},

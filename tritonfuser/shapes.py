@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from .dtypes import DataType
 from .ir import Const, Dim, Extent, TensorType, Type, Value
-from .symbolic.index_expr import Affine, Bounded, constant, digit, linear, unravel
+from .symbolic.index_expr import Affine, Bounded, constant, digit
 from .symbolic.loaded_index import Indexed
 from .symbolic.queries import (
     assume_abs,
@@ -24,6 +24,7 @@ from .symbolic.queries import (
     assume_multiple,
     is_known_less,
 )
+from .symbolic.row_major import linear, unravel
 from .symbolic.sizes import is_integer
 
 Index = tuple[Affine, ...]

@@ -13,7 +13,8 @@ from tests.lowering.harness import check, lowered, record, schedulers
 from tritonfuser.heuristics.cost.footprint import TensorStrides, tile_over
 from tritonfuser.heuristics.streams import Stream, StrideTerm
 from tritonfuser.lowering.access.stride_terms import stride_terms_of
-from tritonfuser.symbolic.index_expr import Affine, Axis, digit, substitute
+from tritonfuser.symbolic.index_expr import Affine, Axis, digit
+from tritonfuser.symbolic.substitution import substitute
 
 SECTOR = 32
 A, B, C = Axis("a", 6), Axis("b", 10), Axis("c", 4)

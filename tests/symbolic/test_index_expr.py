@@ -11,17 +11,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tests.ops.evaluate import Env, value
-from tritonfuser.symbolic.index_expr import (
-    Affine,
-    Axis,
-    Digit,
-    constant,
-    digit,
-    linear,
-    substitute,
-    unravel,
-)
+from tritonfuser.symbolic.index_expr import Affine, Axis, Digit, constant, digit
 from tritonfuser.symbolic.loaded_index import Loaded
+from tritonfuser.symbolic.row_major import linear, unravel
+from tritonfuser.symbolic.substitution import substitute
 
 Meaning = Callable[[Env], int]
 

@@ -8,7 +8,7 @@ form, so that equal indices compare equal: ``(x // 768) * 768 + x % 768`` is ``x
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from math import prod
 from typing import Union
@@ -266,28 +266,6 @@ def digit(base: Base, div: int = 1, mod: int | None = None) -> Affine:
     return Affine(((Digit(base, div, mod), 1),))
 
 
-def linear(index: tuple[Affine, ...], sizes: tuple[int, ...]) -> Affine:
-    """The row-major position of ``index`` in a shape."""
-    total = index[0] if index else Affine()
-    for item, size in zip(index[1:], sizes[1:], strict=True):
-        total = total * size + item
-    return total
-
-
-def unravel(position: Affine, sizes: tuple[int, ...]) -> tuple[Affine, ...]:
-    """The index in a shape of a row-major position; the inverse of ``linear``.
-
-    For a shape without elements the result is arbitrary.
-    """
-    index: list[Affine] = []
-    stride = 1
-    for place, size in reversed(list(enumerate(sizes))):
-        item = position // stride
-        index.append(item if place == 0 else item % assume_max(size, 1))
-        stride *= assume_max(size, 1)
-    return tuple(reversed(index))
-
-
 def _digest(base: Base) -> str:
     if isinstance(base, Affine):
         return base.digest
@@ -446,45 +424,3 @@ def axes_in_order(expr: Affine) -> tuple[Axis, ...]:
     """The axes whose digits are terms, in the order of decreasing coefficients."""
     found = [(step, item.base) for item, step in expr.terms if isinstance(item.base, Axis)]
     return tuple(axis for _, axis in sorted(found, key=lambda pair: -hint(pair[0])))
-
-
-def substitute(expr: Affine, axes: Mapping[Axis, Affine]) -> Affine:
-    """``expr`` with axes replaced by expressions; axes not named stay."""
-    total = Affine((), expr.const)
-    for item, coefficient in expr.terms:
-        total = total + _substitute_digit(item, axes) * coefficient
-    return total
-
-
-def _substitute_digit(item: Digit, axes: Mapping[Axis, Affine]) -> Affine:
-    base = item.base
-    if isinstance(base, Loaded):
-        return Affine(((item, 1),))
-    if isinstance(base, Bounded):
-        return digit(Bounded(substitute(base.expr, axes), base.extent), item.div, item.mod)
-    inner = axes.get(base, digit(base)) if isinstance(base, Axis) else substitute(base, axes)
-    found = inner // item.div
-    return found if item.mod is None else found % item.mod
-
-
-def strip_bounds(expr: Affine) -> Affine:
-    """``expr`` with whole ``Bounded`` expressions replaced by the expressions in them.
-
-    ``Bounded(x - 768) + 768 * y`` -> ``x + 768 * y - 768``.
-    """
-    if not any(isinstance(item.base, Bounded) for item, _ in expr.terms):
-        return expr
-    total = Affine((), expr.const)
-    for item, coefficient in expr.terms:
-        base = item.base
-        if isinstance(base, Bounded) and _is_whole(item, base):
-            total = total + strip_bounds(base.expr) * coefficient
-        else:
-            total = total + Affine(((item, coefficient),))
-    return total
-
-
-def _is_whole(item: Digit, base: Bounded) -> bool:
-    """Whether a digit equals its base."""
-    whole = item.mod is None or is_known_equal(item.mod, base.extent)
-    return whole and is_known_equal(item.div, 1)

@@ -18,9 +18,10 @@ from ...ir import Fusion, Node, TensorType, Value
 from ...ops.builder import as_call
 from ...ops.table import Call, Materialize, Moments, Pointwise, Reduction, Scan, Scatter, View
 from ...shapes import Index, strides_for_order
-from ...symbolic.index_expr import Affine, Axis, Digit, digit, substitute
+from ...symbolic.index_expr import Affine, Axis, Digit, digit
 from ...symbolic.queries import is_known_equal, is_known_less
 from ...symbolic.sizes import hint
+from ...symbolic.substitution import substitute
 from .read_footprint import Read, read_as, sources_of
 from .traffic import offset_of
 

@@ -9,9 +9,10 @@ from math import prod
 from ...ir import Value
 from ...lazy import cached_property
 from ...shapes import Guard, Index
-from ...symbolic.index_expr import Affine, Axis, Bounded, Digit, strip_bounds
+from ...symbolic.index_expr import Affine, Axis, Bounded, Digit
 from ...symbolic.queries import assume_equal
 from ...symbolic.sizes import hint
+from ...symbolic.substitution import strip_bounds
 from .read_footprint import Read
 
 

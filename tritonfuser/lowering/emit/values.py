@@ -15,8 +15,10 @@ from ...ops.builder import as_call
 from ...ops.table import Factory, Moments, Pointwise, Random, Reduction, Scan, View
 from ...ops.typing_rules import operand_types
 from ...shapes import Source, broadcast_index
-from ...symbolic.index_expr import Affine, linear, strip_bounds
+from ...symbolic.index_expr import Affine
+from ...symbolic.row_major import linear
 from ...symbolic.sizes import is_integer
+from ...symbolic.substitution import strip_bounds
 from ..access.read_footprint import Read, is_reducer, merge_guards, reads, sources_of
 from .expressions import cast_text, filled, last_value, number, triton_name, typed, zero
 from .lines import Name, Repeat, common_run

@@ -12,9 +12,10 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from ...shapes import Guard, Index
-from ...symbolic.index_expr import Affine, Axis, Digit, digit, substitute
+from ...symbolic.index_expr import Affine, Axis, Digit, digit
 from ...symbolic.queries import is_known_equal, is_known_less, known_divmod
 from ...symbolic.sizes import hint
+from ...symbolic.substitution import substitute
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ...shapes import Guard, Index
-from ...symbolic.index_expr import Affine, Axis, Bounded, digit, extent, linear, substitute, unravel
+from ...symbolic.index_expr import Affine, Axis, Bounded, digit, extent
 from ...symbolic.queries import is_known_equal, is_known_less
+from ...symbolic.row_major import linear, unravel
 from ...symbolic.sizes import hint
+from ...symbolic.substitution import substitute
 from ..access.aliases import buffer_strides
 from ..access.read_footprint import Guards
 from ..access.traffic import order_axes

@@ -13,9 +13,10 @@ from ...ir import Fusion, Value
 from ...ops.builder import op_of
 from ...ops.table import Random, View
 from ...shapes import Index
-from ...symbolic.index_expr import Affine, Axis, axes_in_order, digit, extent, substitute
+from ...symbolic.index_expr import Affine, Axis, axes_in_order, digit, extent
 from ...symbolic.queries import is_known_equal
 from ...symbolic.sizes import is_size
+from ...symbolic.substitution import substitute
 from ..access.atomic_axes import AtomicAxes
 from ..access.read_footprint import Read, ends_kernel, is_reducer
 from .boxes import Box

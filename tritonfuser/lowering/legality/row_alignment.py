@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ...heuristics.params import RowTiling
-from ...symbolic.index_expr import strip_bounds, substitute
 from ...symbolic.queries import assume_at_most, assume_less
+from ...symbolic.substitution import strip_bounds, substitute
 from ..segments.segment import Segment
 from ..tile.tiling import whole_elements
 

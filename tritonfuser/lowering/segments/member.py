@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from ...ir import Node, Value
 from ...shapes import Index
-from ...symbolic.index_expr import Affine, Axis, Bounded, digit, extent, unravel
+from ...symbolic.index_expr import Affine, Axis, Bounded, digit, extent
+from ...symbolic.row_major import unravel
 from ..access.read_footprint import Read
 
 

@@ -7,8 +7,9 @@ from math import prod
 
 from ...device import VECTOR_BYTES
 from ...shapes import INT32_LIMIT
-from ...symbolic.index_expr import Affine, Axis, digit, strip_bounds, substitute
+from ...symbolic.index_expr import Affine, Axis, digit
 from ...symbolic.queries import assume_abs, assume_at_most, is_known_equal
+from ...symbolic.substitution import strip_bounds, substitute
 from ..access.traffic import Traffic
 
 LEAST_ALIGNED_SHARE = 0.6

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ...shapes import Guard, Index
-from ...symbolic.index_expr import Affine, Axis, substitute
+from ...symbolic.index_expr import Affine, Axis
+from ...symbolic.substitution import substitute
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,9 @@ from ...heuristics.params import (
     TransposeParams,
 )
 from ...symbolic.choices import env_among
-from ...symbolic.index_expr import Affine, Axis, strip_bounds, substitute
+from ...symbolic.index_expr import Affine, Axis
 from ...symbolic.queries import assume_at_most, is_known_equal, is_known_multiple
+from ...symbolic.substitution import strip_bounds, substitute
 from ..axis_order import across, ordered, ordered_groups, runs_along_y
 from ..segments.member import Share
 from ..segments.segment import Segment

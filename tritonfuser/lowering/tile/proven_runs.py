@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ...symbolic.index_expr import Affine, Axis, Bounded, Digit, strip_bounds
+from ...symbolic.index_expr import Affine, Axis, Bounded, Digit
 from ...symbolic.queries import is_known_equal, is_known_less
 from ...symbolic.sizes import is_size
+from ...symbolic.substitution import strip_bounds
 from ..access.traffic import axes_of
 from .tile import Tile
 

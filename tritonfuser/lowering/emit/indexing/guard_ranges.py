@@ -11,9 +11,10 @@ from collections.abc import Iterable, Mapping
 from math import inf
 
 from ....shapes import Guard
-from ....symbolic.index_expr import Affine, Axis, Digit, strip_bounds
+from ....symbolic.index_expr import Affine, Axis, Digit
 from ....symbolic.queries import is_known_less
 from ....symbolic.sizes import is_size
+from ....symbolic.substitution import strip_bounds
 from ...tile.tile import Tile
 
 Interval = tuple[float, float]

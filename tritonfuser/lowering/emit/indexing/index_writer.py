@@ -6,10 +6,11 @@ from collections.abc import Iterable
 
 from ....dtypes import DataType
 from ....shapes import INT32_LIMIT, Guard
-from ....symbolic.index_expr import Affine, Axis, Base, Bounded, Digit, digit, strip_bounds
+from ....symbolic.index_expr import Affine, Axis, Base, Bounded, Digit, digit
 from ....symbolic.loaded_index import Loaded
 from ....symbolic.queries import is_known_equal, is_known_less
 from ....symbolic.sizes import hint, is_size
+from ....symbolic.substitution import strip_bounds
 from ..lines import Name
 from ..writer import Writer
 from .divisions import Divisions

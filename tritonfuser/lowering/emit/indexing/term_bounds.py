@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from ....shapes import INT32_LIMIT, Guard
-from ....symbolic.index_expr import Affine, Axis, Base, Digit, strip_bounds
+from ....symbolic.index_expr import Affine, Axis, Base, Digit
 from ....symbolic.loaded_index import Loaded
 from ....symbolic.queries import (
     assume_at_most,
@@ -28,6 +28,7 @@ from ....symbolic.queries import (
     min_by_hint,
 )
 from ....symbolic.sizes import is_size, parts_by_sign
+from ....symbolic.substitution import strip_bounds
 from ...tile.tile import Tile
 
 
