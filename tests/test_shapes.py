@@ -11,20 +11,17 @@ from hypothesis import strategies as st
 
 from tritonfuser.dtypes import DataType
 from tritonfuser.ir import Dim
-from tritonfuser.shapes import (
-    Guard,
-    Memory,
+from tritonfuser.shapes.broadcasting import broadcast_dims
+from tritonfuser.shapes.index_map import Guard
+from tritonfuser.shapes.memory import Memory, contiguous_strides, index_dtype, strides_for_order
+from tritonfuser.shapes.view_maps import (
     broadcast_alias,
-    broadcast_dims,
-    contiguous_strides,
     expand_alias,
-    index_dtype,
     permute_alias,
     reshape_alias,
     slice_alias,
     slice_bounds,
     squeeze_alias,
-    strides_for_order,
 )
 from tritonfuser.symbolic.index_expr import Axis, constant, digit
 from tritonfuser.symbolic.loaded_index import Loaded

@@ -16,7 +16,7 @@ from tritonfuser.ir import Const, Dim, Fusion, Output, TensorType, Value
 from tritonfuser.lowering.passes.concretize import ScalarSpec, TensorSpec, concretize
 from tritonfuser.ops.builder import GraphBuilder, as_call
 from tritonfuser.ops.table import View
-from tritonfuser.shapes import Pull
+from tritonfuser.shapes.index_map import Pull
 from tritonfuser.symbolic.extents import symbol
 from tritonfuser.symbolic.index_expr import Affine, Axis, Digit, digit
 from tritonfuser.symbolic.loaded_index import Loaded

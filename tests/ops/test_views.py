@@ -17,7 +17,7 @@ from tritonfuser.ir import Const, Dim, ScalarType, Value
 from tritonfuser.ops.builder import GraphBuilder, as_call
 from tritonfuser.ops.registry import OPS
 from tritonfuser.ops.table import View
-from tritonfuser.shapes import Memory
+from tritonfuser.shapes.memory import Memory
 from tritonfuser.symbolic.extents import SymbolicExtent
 
 

@@ -7,7 +7,7 @@ import torch
 from ..dtypes import DataType
 from ..errors import DefinitionError
 from ..ir import Dim, TensorType, Value
-from ..shapes import assume_extents_fit
+from ..shapes.equal_extents import assume_extents_fit
 from .parameters import Kind, Param
 from .shape_rules import tensor
 from .table import Call, Contraction, Op

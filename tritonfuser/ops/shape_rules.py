@@ -9,7 +9,8 @@ from typing import Any
 from ..dtypes import Category, DataType
 from ..errors import DefinitionError
 from ..ir import DYNAMIC, Arg, Attr, Const, Dim, Extent, TensorType, Value
-from ..shapes import Index, Source, assume_extents_equal, assume_extents_fit
+from ..shapes.equal_extents import assume_extents_equal, assume_extents_fit
+from ..shapes.index_map import Index, Source
 from ..symbolic.extents import symbol
 from ..symbolic.queries import assume_less
 from ..symbolic.sizes import integer, is_integer

@@ -14,7 +14,8 @@ from typing import Any, Union
 
 from ..dtypes import DataType
 from ..ir import Arg, Attr, Const, Dim, Type, Value
-from ..shapes import Memory, Pull, Target
+from ..shapes.index_map import Pull, Target
+from ..shapes.memory import Memory
 from .accuracy import ROUNDED, Accuracy
 from .parameters import Param
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from ..dtypes import Category, DataType, compute_dtype, promote, real_dtype
 from ..errors import ArgumentError, DefinitionError
 from ..ir import Arg, Dim, ScalarType, TensorType, Type, Value
-from ..shapes import broadcast_dims
+from ..shapes.broadcasting import broadcast_dims
 from .table import Call, OperandType, Typing, TypingRule
 
 Operands = tuple[OperandType, ...]

@@ -11,7 +11,7 @@ from tests.lowering.graphs import noise
 from tests.lowering.harness import H200, check, lowered, texts
 from tritonfuser.lowering.emit.indexing.guard_ranges import GuardRanges
 from tritonfuser.lowering.tile.tile import Tile
-from tritonfuser.shapes import Guard
+from tritonfuser.shapes.index_map import Guard
 from tritonfuser.symbolic.index_expr import Axis, digit
 
 R, T = Axis("r", 3080), Axis("t", 3080)

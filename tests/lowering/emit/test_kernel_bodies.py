@@ -199,7 +199,7 @@ def test_an_index_that_is_read_is_widened():
 
 
 def test_wide_kernels_compute_the_same(monkeypatch):
-    monkeypatch.setattr("tritonfuser.shapes.INT32_LIMIT", 16)
+    monkeypatch.setattr("tritonfuser.shapes.memory.INT32_LIMIT", 16)
     bodies = (
         lambda fd, x: (softmax(fd, x), fd.ops.cumsum(x, 1), fd.ops.sum(x, [0])),
         lambda fd, x: fd.ops.add(fd.ops.reshape(fd.ops.exp(x), [35, 6]), 1.0),

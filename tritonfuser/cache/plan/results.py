@@ -17,7 +17,7 @@ from ...dtypes import complex_dtype
 from ...ir import Output, Value
 from ...lowering.access.aliases import BufferView, buffer_strides
 from ...lowering.lowered import Lowered
-from ...shapes import Memory
+from ...shapes.memory import Memory
 from ...symbolic.queries import assume_equal, assume_sorted
 from .view_text import ViewWriter
 

@@ -13,7 +13,7 @@ from itertools import pairwise
 
 from ...ir import Node, Value
 from ...ops.table import Call, View
-from ...shapes import Index, Pull, Source
+from ...shapes.index_map import Index, Pull, Source
 from ...symbolic.index_expr import Affine, Axis, Digit, digit
 from ...symbolic.loaded_index import Indexed, Loaded
 from .pieces import Dims, Piece, tensors_of, unnamed

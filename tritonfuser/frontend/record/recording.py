@@ -17,7 +17,7 @@ from ...ir import Attr, Const, Fusion, Number, Operand, Output, ScalarType, Valu
 from ...ops import registry
 from ...ops.arguments import bind, shown
 from ...ops.builder import GraphBuilder
-from ...shapes import assume_extents_fit
+from ...shapes.equal_extents import assume_extents_fit
 from ...symbolic.extents import SymbolicExtent, symbol
 from ..vocabulary.location import user_line
 from .device_mesh import DeviceMesh

@@ -9,7 +9,7 @@ from math import prod
 from ...ir import Fusion, Node, TensorType, Value
 from ...ops.builder import as_call
 from ...ops.table import Call, Library, View
-from ...shapes import Memory, contiguous_strides, strides_for_order
+from ...shapes.memory import Memory, contiguous_strides, strides_for_order
 from ...symbolic.queries import assume_less, assume_sorted
 from ...symbolic.sizes import integer
 

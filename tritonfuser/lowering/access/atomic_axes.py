@@ -25,7 +25,7 @@ from ...ops.table import (
     Scatter,
     View,
 )
-from ...shapes import Pull
+from ...shapes.index_map import Pull
 from ...symbolic.index_expr import Affine, Axis, digit
 from ...symbolic.loaded_index import Loaded
 from ...symbolic.queries import (

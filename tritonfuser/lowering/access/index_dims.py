@@ -8,7 +8,7 @@ from ...dtypes import Category
 from ...ir import Fusion, Node, Value
 from ...ops.builder import as_call
 from ...ops.table import Contraction, Library, Moments, Random, Reduction, Scan, Scatter, View
-from ...shapes import Index
+from ...shapes.index_map import Index
 from ...symbolic.index_expr import Axis, digit
 from ...symbolic.queries import assume_constant
 from .read_footprint import Read, sources_of, target_of

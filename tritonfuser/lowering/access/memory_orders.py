@@ -17,7 +17,8 @@ from functools import cached_property
 from ...ir import Fusion, Node, TensorType, Value
 from ...ops.builder import as_call
 from ...ops.table import Call, Materialize, Moments, Pointwise, Reduction, Scan, Scatter, View
-from ...shapes import Index, strides_for_order
+from ...shapes.index_map import Index
+from ...shapes.memory import strides_for_order
 from ...symbolic.index_expr import Affine, Axis, Digit, digit
 from ...symbolic.queries import is_known_equal, is_known_less
 from ...symbolic.sizes import hint

@@ -23,7 +23,8 @@ from ...ops.table import (
     Scatter,
     View,
 )
-from ...shapes import Guard, Index, Pull, Source, Target, broadcast_index
+from ...shapes.broadcasting import broadcast_index
+from ...shapes.index_map import Guard, Index, Pull, Source, Target
 from ...symbolic.index_expr import Affine, Bounded, digit
 from ...symbolic.loaded_index import Indexed, Loaded
 from ...symbolic.queries import is_known_equal

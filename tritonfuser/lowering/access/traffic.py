@@ -8,7 +8,7 @@ from math import prod
 
 from ...ir import Value
 from ...lazy import cached_property
-from ...shapes import Guard, Index
+from ...shapes.index_map import Guard, Index
 from ...symbolic.index_expr import Affine, Axis, Bounded, Digit
 from ...symbolic.queries import assume_equal
 from ...symbolic.sizes import hint

@@ -14,7 +14,8 @@ from ...ir import Const, Fusion, Node, Operand, Value
 from ...ops.builder import as_call
 from ...ops.table import Factory, Moments, Pointwise, Random, Reduction, Scan, View
 from ...ops.typing_rules import operand_types
-from ...shapes import Source, broadcast_index
+from ...shapes.broadcasting import broadcast_index
+from ...shapes.index_map import Source
 from ...symbolic.index_expr import Affine
 from ...symbolic.row_major import linear
 from ...symbolic.sizes import is_integer

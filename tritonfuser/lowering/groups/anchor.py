@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ...ir import Node, Operand, Value
 from ...lazy import cached_property
 from ...ops.builder import as_call
-from ...shapes import Guard, Index
+from ...shapes.index_map import Guard, Index
 from ...symbolic.index_expr import Axis, extent
 from ..access.read_footprint import Read, ReadFootprint, is_core
 from ..segments.member import Member

@@ -10,7 +10,7 @@ from ...ir import Fusion, Node, Value
 from ...lazy import cached_property
 from ...ops.builder import as_call
 from ...ops.table import Scan
-from ...shapes import Index
+from ...shapes.index_map import Index
 from ...symbolic.sizes import hint
 from ..access.atomic_axes import AtomicAxes
 from ..access.read_footprint import (

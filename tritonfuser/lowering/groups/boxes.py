@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NamedTuple
 
-from ...shapes import Guard, Index
+from ...shapes.index_map import Guard, Index
 from ...symbolic.index_expr import Affine, Axis, Digit, digit
 from ...symbolic.queries import is_known_equal, is_known_less, known_divmod
 from ...symbolic.sizes import hint

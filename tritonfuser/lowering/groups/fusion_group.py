@@ -8,7 +8,7 @@ from ...ir import Node, Value
 from ...lazy import cached_property
 from ...ops.builder import op_of
 from ...ops.table import Random
-from ...shapes import Index
+from ...shapes.index_map import Index
 from ...symbolic.index_expr import Axis
 from ..access.read_footprint import Read, is_core
 from ..segments.member import Member

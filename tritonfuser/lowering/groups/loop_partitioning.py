@@ -16,7 +16,7 @@ from ...device import SECTOR_BYTES
 from ...ir import Value
 from ...ops.builder import op_of
 from ...ops.table import View
-from ...shapes import Index
+from ...shapes.index_map import Index
 from ...symbolic.index_expr import Affine, Axis, Digit
 from ...symbolic.queries import is_known_equal
 from ...symbolic.sizes import hint, is_size

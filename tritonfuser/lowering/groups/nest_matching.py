@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ...shapes import Guard, Index
+from ...shapes.index_map import Guard, Index
 from ...symbolic.index_expr import Affine, Axis, Bounded, digit, extent
 from ...symbolic.queries import is_known_equal, is_known_less
 from ...symbolic.row_major import linear, unravel

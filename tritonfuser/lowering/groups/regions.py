@@ -12,7 +12,7 @@ from itertools import pairwise, product
 from ...ir import Fusion, Value
 from ...ops.builder import op_of
 from ...ops.table import Random, View
-from ...shapes import Index
+from ...shapes.index_map import Index
 from ...symbolic.index_expr import Affine, Axis, axes_in_order, digit, extent
 from ...symbolic.queries import is_known_equal
 from ...symbolic.sizes import is_size

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ...ir import Value
-from ...shapes import Index
+from ...shapes.index_map import Index
 from ..groups.anchor import Anchor
 from ..groups.anchor_maker import AnchorMaker
 from ..groups.fusion_group import FusionGroup

@@ -16,7 +16,7 @@ from ...heuristics.params import TransposeParams
 from ...ir import Fusion, Node, Value
 from ...ops.builder import as_call
 from ...ops.table import Pointwise, View
-from ...shapes import contiguous_strides
+from ...shapes.memory import contiguous_strides
 from ...symbolic.sizes import hint
 from ..access.aliases import buffer_strides
 from ..access.read_footprint import is_reducer

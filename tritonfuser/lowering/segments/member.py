@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...ir import Node, Value
-from ...shapes import Index
+from ...shapes.index_map import Index
 from ...symbolic.index_expr import Affine, Axis, Bounded, digit, extent
 from ...symbolic.row_major import unravel
 from ..access.read_footprint import Read

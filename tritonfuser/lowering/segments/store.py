@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ...ir import Node, Operand, Value
-from ...shapes import Guard, Index, Target
+from ...shapes.index_map import Guard, Index, Target
 from ..access.read_footprint import Read, loaded_by, read_as, target_of
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import prod
 
 from ...device import VECTOR_BYTES
-from ...shapes import INT32_LIMIT
+from ...shapes.memory import INT32_LIMIT
 from ...symbolic.index_expr import Affine, Axis, digit
 from ...symbolic.queries import assume_abs, assume_at_most, is_known_equal
 from ...symbolic.substitution import strip_bounds, substitute

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from ...shapes import Guard, Index
+from ...shapes.index_map import Guard, Index
 from ...symbolic.index_expr import Affine, Axis
 from ...symbolic.substitution import substitute
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ...device import DeviceProperties
 from ...dtypes import DataType
 from ...ir import Value
-from ...shapes import INT32_LIMIT
+from ...shapes.memory import INT32_LIMIT
 from ...symbolic.index_expr import Affine, Axis, Digit
 from ...symbolic.queries import (
     assume_at_most,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from ...heuristics.integers import ceil_div
 from ...heuristics.params import MatmulParams
-from ...shapes import INT32_LIMIT
+from ...shapes.memory import INT32_LIMIT
 from ...symbolic.index_expr import Axis, axes_in_order
 from ...symbolic.queries import (
     assume_at_most,

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from ...dtypes import DataType
 from ...ir import Value
-from ...shapes import INT32_LIMIT, Memory, index_dtype
+from ...shapes.memory import INT32_LIMIT, Memory, index_dtype
 from ...symbolic.queries import assume_at_most, assume_equal
 from ..access.aliases import buffer_strides
 from ..segments.segment import Segment

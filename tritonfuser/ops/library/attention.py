@@ -8,7 +8,7 @@ import torch
 
 from ...dtypes import Category, DataType
 from ...ir import Const, Dim, TensorType, Value
-from ...shapes import assume_extents_fit
+from ...shapes.equal_extents import assume_extents_fit
 from ..parameters import Kind, Param
 from ..shape_rules import fail
 from ..table import Call, Library, Op

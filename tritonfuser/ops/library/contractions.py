@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from ...dtypes import EIGHT_BIT_FLOATS
 from ...errors import DefinitionError
 from ...ir import Dim, TensorType, Value
-from ...shapes import broadcast_dims
+from ...shapes.broadcasting import broadcast_dims
 from ...symbolic.queries import assume_same_shape
 from ...symbolic.sizes import integer
 from ..complex import products

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...dtypes import PACKED, Category, DataType
 from ...ir import Dim, Extent, TensorType, Value
-from ...shapes import assume_extents_equal, assume_extents_fit
+from ...shapes.equal_extents import assume_extents_equal, assume_extents_fit
 from ..parameters import Kind, Param
 from ..shape_rules import INDEX_DTYPES, check_inner, fail
 from ..table import Call, Library, Op

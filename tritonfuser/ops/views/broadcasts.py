@@ -7,8 +7,9 @@ from typing import Any
 
 import torch
 
-from ... import shapes
 from ...ir import DYNAMIC, Dim, TensorType, Value
+from ...shapes.equal_extents import assume_dims_equal, assume_extents_equal
+from ...shapes.view_maps import broadcast_alias, broadcast_pull, expand_alias, expand_pull
 from ..parameters import Kind, Param
 from ..shape_rules import (
     ARG,
@@ -68,7 +69,7 @@ def _record_expand(builder: Any, call: Call) -> Any:
     arg = call.value("arg")
     (out,) = _infer_expand(call)
     unchanged = all(
-        any(shapes.assume_extents_equal(size, kept) for kept in (DYNAMIC, dim.size))
+        any(assume_extents_equal(size, kept) for kept in (DYNAMIC, dim.size))
         for size, dim in zip(extents(call, "shape"), arg.tensor.dims, strict=False)
     )
     if out.rank == arg.tensor.rank and unchanged:
@@ -104,7 +105,7 @@ def _record_broadcast_in_dim(builder: Any, call: Call) -> Any:
     places = _places(call, len(shape))
     new = tuple(not old for old in flags(places, len(shape)))
     spread = builder.call("broadcast", arg, new)
-    if spread is not arg and shapes.assume_dims_equal(out.dims, spread.tensor.dims):
+    if spread is not arg and assume_dims_equal(out.dims, spread.tensor.dims):
         return spread
     return builder.call("expand", spread, shape)
 
@@ -132,8 +133,8 @@ ROWS: tuple[Op, ...] = (
         "Inserts a dim of size 1 wherever is_broadcast_dim is true.",
         "view",
         View(
-            lambda call, pull: source(call, shapes.broadcast_pull(pull.index, _new_dims(call))),
-            lambda call, memory: shapes.broadcast_alias(memory, _new_dims(call)),
+            lambda call, pull: source(call, broadcast_pull(pull.index, _new_dims(call))),
+            lambda call, memory: broadcast_alias(memory, _new_dims(call)),
         ),
         _infer_broadcast,
         _unsqueezed,
@@ -156,10 +157,8 @@ ROWS: tuple[Op, ...] = (
         "Expands dims of size 1 to shape; -1 keeps a size, and leading dims may be new.",
         "view",
         View(
-            lambda call, pull: source(
-                call, shapes.expand_pull(pull.index, call.value("arg").tensor)
-            ),
-            lambda call, memory: shapes.expand_alias(memory, result_sizes(call)),
+            lambda call, pull: source(call, expand_pull(pull.index, call.value("arg").tensor)),
+            lambda call, memory: expand_alias(memory, result_sizes(call)),
         ),
         _infer_expand,
         lambda arg, shape: arg.expand(tuple(shape)),

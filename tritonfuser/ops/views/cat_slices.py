@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import torch
 
-from ... import shapes
 from ...ir import Dim, TensorType
-from ...shapes import Pull, Source
+from ...shapes.index_map import Pull, Source
+from ...shapes.pieced_maps import cat_slices_pull
 from ...symbolic.sizes import integer
 from ..parameters import Kind, Param
 from ..shape_rules import ARG, extents, int_attr, source, view_of
@@ -25,7 +25,7 @@ def _pull(call: Call, pull: Pull) -> tuple[Source, ...]:
     starts, lengths = (tuple(map(integer, extents(call, name))) for name in ("starts", "lengths"))
     place = int_attr(call, "dim")
     size = call.value("arg").tensor.sizes[place]
-    moved = shapes.cat_slices_pull(pull.index[place], starts, lengths, size)
+    moved = cat_slices_pull(pull.index[place], starts, lengths, size)
     return source(call, (*pull.index[:place], moved, *pull.index[place + 1 :]))
 
 

@@ -9,7 +9,7 @@ import torch
 
 from ...dtypes import Category, DataType
 from ...ir import Const, Dim, TensorType, Value
-from ...shapes import Pull, Source
+from ...shapes.index_map import Pull, Source
 from ...symbolic.loaded_index import Indexed, Outside
 from ..parameters import Kind, Param
 from ..shape_rules import check_index, check_indexed, fail, view_of, with_operands

@@ -11,15 +11,10 @@ import torch
 
 from ...dtypes import DataType
 from ...ir import Const, Dim, TensorType, Value
-from ...shapes import (
-    Index,
-    Memory,
-    Pull,
-    Source,
-    assume_extents_equal,
-    broadcast_dims,
-    broadcast_index,
-)
+from ...shapes.broadcasting import broadcast_dims, broadcast_index
+from ...shapes.equal_extents import assume_extents_equal
+from ...shapes.index_map import Index, Pull, Source
+from ...shapes.memory import Memory
 from ...symbolic.index_expr import Affine, constant
 from ...symbolic.loaded_index import Indexed, Outside
 from ...symbolic.queries import assume_at_most, assume_less

@@ -7,11 +7,12 @@ from typing import Any
 
 import torch
 
-from ... import shapes
 from ...dtypes import Category
 from ...errors import DefinitionError
 from ...ir import Const, Dim, Extent, TensorType, Value
-from ...shapes import Pull, Source
+from ...shapes.equal_extents import assume_extents_equal, assume_extents_fit
+from ...shapes.index_map import Pull, Source
+from ...shapes.pieced_maps import cat_sources, pad_sources
 from ...symbolic.queries import assume_less
 from ...symbolic.sizes import integer, is_integer
 from ..parameters import Kind, Param
@@ -45,7 +46,7 @@ def _widths(call: Call) -> list[tuple[Extent, Extent]]:
 
 
 def _adds_none(before: Extent, after: Extent) -> bool:
-    return all(shapes.assume_extents_equal(width, 0) for width in (before, after))
+    return all(assume_extents_equal(width, 0) for width in (before, after))
 
 
 def _infer_pad(call: Call) -> tuple[TensorType, ...]:
@@ -83,7 +84,7 @@ def _pull_pad(call: Call, pull: Pull) -> tuple[Source, ...]:
     before = tuple(integer(low) for low, _ in _widths(call))
     fill = call.arg("value")
     assert not isinstance(fill, tuple)
-    return shapes.pad_sources(pull.index, call.value("arg"), before, fill)
+    return pad_sources(pull.index, call.value("arg"), before, fill)
 
 
 def _pad(arg: torch.Tensor, pad_widths: Sequence[int], value: float | None = None) -> torch.Tensor:
@@ -120,7 +121,7 @@ def _joined(types: Sequence[TensorType], but: int) -> list[Dim]:
         for place, (mine, other) in enumerate(zip(dims, type_.dims, strict=True)):
             if place == but:
                 continue
-            if not shapes.assume_extents_fit(mine.size, other.size):
+            if not assume_extents_fit(mine.size, other.size):
                 raise fail("cat", f"size {mine.size} in dim {place} of tensor {number}", other.size)
             size = mine.size if is_integer(mine.size) else other.size
             dims[place] = Dim(size, mine.expanded and other.expanded)
@@ -157,7 +158,7 @@ def _overlaid(builder: Any, tensors: Sequence[Value]) -> Any:
 
 
 def _pull_cat(call: Call, pull: Pull) -> tuple[Source, ...]:
-    return shapes.cat_sources(pull.index, _tensors(call), int_attr(call, "dim"))
+    return cat_sources(pull.index, _tensors(call), int_attr(call, "dim"))
 
 
 def _cat(

@@ -11,10 +11,19 @@ from typing import Any
 
 import torch
 
-from ... import shapes
 from ...dtypes import DataType
 from ...ir import DYNAMIC, Const, Dim, Extent, ScalarType, TensorType, Value
-from ...shapes import Pull, Source
+from ...shapes.equal_extents import assume_extents_equal, assume_extents_fit
+from ...shapes.index_map import Pull, Source
+from ...shapes.memory import strides_for_order
+from ...shapes.view_maps import (
+    permute_alias,
+    permute_pull,
+    reshape_alias,
+    reshape_pull,
+    squeeze_alias,
+    squeeze_pull,
+)
 from ...symbolic.extents import quotient
 from ...symbolic.queries import assume_less, assume_multiple
 from ...symbolic.sizes import is_integer
@@ -44,20 +53,20 @@ def _infer_reshape(call: Call) -> tuple[TensorType, ...]:
     arg = call.value("arg").tensor
     sizes = list(extents(call, "new_shape"))
     old: Extent = math.prod(arg.shape)
-    asked = [place for place, s in enumerate(sizes) if shapes.assume_extents_equal(s, DYNAMIC)]
+    asked = [place for place, s in enumerate(sizes) if assume_extents_equal(s, DYNAMIC)]
     known: Extent = math.prod(s for place, s in enumerate(sizes) if place not in asked)
     if any(is_integer(s) and assume_less(s, DYNAMIC) for s in sizes) or len(asked) > 1:
         raise fail("reshape", "sizes of 0 and more, and -1 once at most", sizes)
     if asked:
         sizes[asked[0]] = _quotient(old, known, sizes)
-    elif not shapes.assume_extents_fit(old, known):
+    elif not assume_extents_fit(old, known):
         raise fail("reshape", f"a shape of {old} elements, as {_text(arg.shape)} has", sizes)
     return view_of(arg, [Dim(size) for size in sizes])
 
 
 def _quotient(old: Extent, known: Extent, sizes: list[Extent]) -> Extent:
     """The extent that -1 stands for."""
-    if shapes.assume_extents_equal(known, 0):
+    if assume_extents_equal(known, 0):
         raise fail("reshape", "no -1 beside a size of 0: it could be anything", sizes)
     if not (is_integer(old) and is_integer(known)):
         return quotient(old, known)
@@ -84,7 +93,7 @@ def _record_reshape(builder: Any, call: Call) -> Any:
 
 def _pull_reshape(call: Call, pull: Pull) -> tuple[Source, ...]:
     operand = call.value("arg").tensor.sizes
-    return source(call, shapes.reshape_pull(pull.index, result_sizes(call), operand))
+    return source(call, reshape_pull(pull.index, result_sizes(call), operand))
 
 
 # --- squeeze ---------------------------------------------------------------------------------
@@ -99,14 +108,14 @@ def _infer_squeeze(call: Call) -> tuple[TensorType, ...]:
     arg = call.value("arg").tensor
     for place in call.dims():
         dim = arg.dims[place]
-        if dim.expanded and not any(shapes.assume_extents_equal(dim.size, n) for n in (0, 1)):
+        if dim.expanded and not any(assume_extents_equal(dim.size, n) for n in (0, 1)):
             if not call.attrs["squeeze_expanded"]:
                 raise fail(
                     "squeeze",
                     f"squeeze_expanded=True to squeeze the expanded dim {place}",
                     "False",
                 )
-        elif not shapes.assume_extents_fit(dim.size, 1):
+        elif not assume_extents_fit(dim.size, 1):
             raise fail(
                 "squeeze",
                 f"size 1 in dim {place}",
@@ -128,7 +137,7 @@ def _record_squeeze(builder: Any, call: Call) -> Any:
 
 def _pull_squeeze(call: Call, pull: Pull) -> tuple[Source, ...]:
     rank = call.value("arg").tensor.rank
-    return source(call, shapes.squeeze_pull(pull.index, call.dims(), rank))
+    return source(call, squeeze_pull(pull.index, call.dims(), rank))
 
 
 def _squeeze(
@@ -165,7 +174,7 @@ def _stride_order(arg: torch.Tensor, stride_order: Sequence[int]) -> torch.Tenso
     if not stride_order:
         return arg.clone()
     order = [place % arg.dim() for place in stride_order]
-    strides = shapes.strides_for_order(arg.shape, order)
+    strides = strides_for_order(arg.shape, order)
     out = torch.empty_strided(arg.shape, strides, dtype=arg.dtype, device=arg.device)
     return out.copy_(arg)
 
@@ -202,7 +211,7 @@ ROWS: tuple[Op, ...] = (
         "view",
         View(
             _pull_reshape,
-            lambda call, memory: shapes.reshape_alias(memory, result_sizes(call)),
+            lambda call, memory: reshape_alias(memory, result_sizes(call)),
             regroups=True,
         ),
         _infer_reshape,
@@ -223,8 +232,8 @@ ROWS: tuple[Op, ...] = (
         "Reorders dims: dim i of the result is dim dims[i] of the operand.",
         "view",
         View(
-            lambda call, pull: source(call, shapes.permute_pull(pull.index, call.dims())),
-            lambda call, memory: shapes.permute_alias(memory, call.dims()),
+            lambda call, pull: source(call, permute_pull(pull.index, call.dims())),
+            lambda call, memory: permute_alias(memory, call.dims()),
         ),
         _infer_permute,
         lambda arg, dims: arg.permute(tuple(dims)),
@@ -241,7 +250,7 @@ ROWS: tuple[Op, ...] = (
         "view",
         View(
             _pull_squeeze,
-            lambda call, memory: shapes.squeeze_alias(memory, call.dims()),
+            lambda call, memory: squeeze_alias(memory, call.dims()),
         ),
         _infer_squeeze,
         _squeeze,

@@ -8,7 +8,7 @@ import torch
 
 from ...dtypes import Category, DataType, int_range, real_dtype
 from ...ir import Const, Dim, TensorType, Value
-from ...shapes import Guard, Pull, Target
+from ...shapes.index_map import Guard, Pull, Target
 from ...symbolic.loaded_index import Indexed, Outside
 from ...symbolic.queries import assume_equal, assume_less
 from ...symbolic.sizes import is_integer

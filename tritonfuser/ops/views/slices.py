@@ -7,10 +7,10 @@ from typing import Any
 
 import torch
 
-from ... import shapes
 from ...errors import DefinitionError
 from ...ir import Arg, Const, Dim, Extent, TensorType
-from ...shapes import Memory
+from ...shapes.memory import Memory
+from ...shapes.view_maps import slice_alias, slice_bounds, slice_pull
 from ...symbolic.extents import symbol
 from ...symbolic.queries import assume_equal, assume_less, assume_same_shape
 from ...symbolic.sizes import integer, is_integer
@@ -111,7 +111,7 @@ def _known_bounds(dim: Dim, start: Arg, end: Arg) -> tuple[int, int] | None:
     low, high = _number(start), _number(end)
     if low is None or high is None or not is_integer(dim.size):
         return None
-    return shapes.slice_bounds(dim.size, low, high)
+    return slice_bounds(dim.size, low, high)
 
 
 def _infer_slice(call: Call) -> tuple[TensorType, ...]:
@@ -128,7 +128,7 @@ def _length(size: Extent, start: Extent, end: Extent) -> Extent:
     At a run all three are numbers, and the length is exact.
     """
     if is_integer(size) and is_integer(start) and is_integer(end):
-        low, high = shapes.slice_bounds(size, start, end)
+        low, high = slice_bounds(size, start, end)
         return high - low
     return symbol(f"slice({size}, {start}, {end})")
 
@@ -137,13 +137,11 @@ def _starts(call: Call) -> tuple[int, ...]:
     """The first index that each dim of a concretized slice keeps."""
     sizes = call.value("arg").tensor.sizes
     limits = zip(sizes, extents(call, "start_indices"), extents(call, "end_indices"), strict=True)
-    return tuple(
-        shapes.slice_bounds(size, integer(low), integer(high))[0] for size, low, high in limits
-    )
+    return tuple(slice_bounds(size, integer(low), integer(high))[0] for size, low, high in limits)
 
 
 def _alias_slice(call: Call, memory: Memory) -> Memory:
-    return shapes.slice_alias(memory, _starts(call), result_sizes(call))
+    return slice_alias(memory, _starts(call), result_sizes(call))
 
 
 def _slice(
@@ -169,7 +167,7 @@ ROWS: tuple[Op, ...] = (
         "The elements from start_indices up to end_indices; these are clamped to the sizes.",
         "view",
         View(
-            lambda call, pull: source(call, shapes.slice_pull(pull.index, _starts(call))),
+            lambda call, pull: source(call, slice_pull(pull.index, _starts(call))),
             _alias_slice,
         ),
         _infer_slice,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from ....ir import Value
-from ....shapes import Guard
+from ....shapes.index_map import Guard
 from ....symbolic.index_expr import Affine
 from ...tile.proven_runs import proven_run
 from .index_writer import IndexWriter

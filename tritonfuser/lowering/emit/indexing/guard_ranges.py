@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from math import inf
 
-from ....shapes import Guard
+from ....shapes.index_map import Guard
 from ....symbolic.index_expr import Affine, Axis, Digit
 from ....symbolic.queries import is_known_less
 from ....symbolic.sizes import is_size

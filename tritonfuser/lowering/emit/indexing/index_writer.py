@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ....dtypes import DataType
-from ....shapes import INT32_LIMIT, Guard
+from ....shapes.index_map import Guard
+from ....shapes.memory import INT32_LIMIT
 from ....symbolic.index_expr import Affine, Axis, Base, Bounded, Digit, digit
 from ....symbolic.loaded_index import Loaded
 from ....symbolic.queries import is_known_equal, is_known_less

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from ....dtypes import DataType
 from ....errors import SourceLoc
-from ....shapes import INT32_LIMIT
+from ....shapes.memory import INT32_LIMIT
 from ....symbolic.loaded_index import Indexed, Loaded, Outside
 from ....symbolic.queries import is_known_less
 from ....symbolic.sizes import hint

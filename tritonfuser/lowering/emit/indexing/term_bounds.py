@@ -16,7 +16,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
-from ....shapes import INT32_LIMIT, Guard
+from ....shapes.index_map import Guard
+from ....shapes.memory import INT32_LIMIT
 from ....symbolic.index_expr import Affine, Axis, Base, Digit
 from ....symbolic.loaded_index import Loaded
 from ....symbolic.queries import (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ....shapes import INT32_LIMIT
+from ....shapes.memory import INT32_LIMIT
 from ....symbolic.sizes import is_size
 from ...tile.tile import Tile
 from .kernel_axes import KernelAxes

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ....dtypes import DataType
-from ....shapes import Guard
+from ....shapes.index_map import Guard
 from ....symbolic.index_expr import Affine, Axis, Digit, digit
 from ....symbolic.loaded_index import Loaded
 from ....symbolic.queries import is_known_equal

@@ -11,7 +11,7 @@ from ....heuristics.params import MatmulParams
 from ....ir import Value
 from ....ops.builder import as_call
 from ....ops.mma import product_bias
-from ....shapes import Index
+from ....shapes.index_map import Index
 from ...access.read_footprint import Read
 from ...segments.store import Store
 from ...tile.descriptors import is_short

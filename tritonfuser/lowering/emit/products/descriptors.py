@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from ....ir import Value
 from ....ops.builder import as_call
 from ....ops.table import View
-from ....shapes import Index
+from ....shapes.index_map import Index
 from ...access.read_footprint import Read, sources_of
 from ...access.traffic import offset_of
 from ...tile.descriptors import Described, described

@@ -12,7 +12,8 @@ from ....dtypes import DataType
 from ....ir import Arg, Const, Fusion, Node, Value
 from ....ops.builder import GraphBuilder, as_call
 from ....ops.table import Pointwise, View
-from ....shapes import Index, broadcast_index
+from ....shapes.broadcasting import broadcast_index
+from ....shapes.index_map import Index
 from ....symbolic.index_expr import Affine, Axis, digit
 from ....symbolic.sizes import is_size
 from ...access.read_footprint import Read, is_reducer, sources_of

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ....ir import Fusion, Node, Value
 from ....ops.builder import as_call
 from ....ops.table import Pointwise, View
-from ....shapes import Memory, contiguous_strides
+from ....shapes.memory import Memory, contiguous_strides
 from ....symbolic.queries import is_known_equal
 from ....symbolic.sizes import hint
 from ...access.read_footprint import is_reducer

@@ -15,7 +15,7 @@ from ....ir import Fusion, Node, Value
 from ....lazy import cached_property
 from ....ops.builder import op_of
 from ....ops.table import View
-from ....shapes import Index
+from ....shapes.index_map import Index
 from ....symbolic.index_expr import Affine, Bounded
 from ....symbolic.sizes import hint
 from ...access.atomic_axes import AtomicAxes
