@@ -9,8 +9,7 @@ from pathlib import Path
 
 import torch
 
-from tritonfuser import DataType, FusionDefinition
-from tritonfuser import device as devices
+from tritonfuser import DataType, FusionDefinition, devices
 from tritonfuser.cache.keys.signature import signature
 from tritonfuser.cache.plan.execution_plan import make_plan
 from tritonfuser.ir import print_fusion

@@ -13,7 +13,7 @@ from pathlib import Path
 PACKAGE = "tritonfuser"
 
 HOUSE = (
-    {"calibration", "device", "disk", "dtypes", "errors", "forks", "options"},
+    {"calibration", "device", "devices", "disk", "dtypes", "errors", "forks", "options"},
     {"lazy", "pickling"},
     {"symbolic"},
     {"ir"},

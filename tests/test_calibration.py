@@ -10,12 +10,13 @@ import pytest
 import torch
 
 from tests.test_device import reported
-from tritonfuser import calibration, device, options
+from tritonfuser import calibration, devices, options
 from tritonfuser.calibration import Calibration, load, path_of, save
+from tritonfuser.device import DeviceProperties
 from tritonfuser.errors import OptionError
 from tritonfuser.heuristics.cost.constants import H200_CONSTANTS, constants_of
 
-H200 = device.known("sm_90")
+H200 = devices.known("sm_90")
 FOUND = Calibration(
     bandwidth_bytes_per_s=2e12,
     clock_hz=1.5e9,
@@ -35,7 +36,7 @@ def gpu(monkeypatch, tmp_path):
         monkeypatch.setenv("TRITONFUSER_CALIBRATED", str(int(calibrated)))
         options.refresh()
         forget()
-        return device.of(torch.device("cuda", 0))
+        return devices.of(torch.device("cuda", 0))
 
     yield facts
     monkeypatch.undo()
@@ -44,8 +45,8 @@ def gpu(monkeypatch, tmp_path):
 
 
 def forget():
-    device.built_in.cache_clear()
-    device._calibrated.cache_clear()
+    devices.built_in.cache_clear()
+    devices._calibrated.cache_clear()
 
 
 def test_measured_facts_are_used_where_an_option_asks(gpu):
@@ -109,7 +110,9 @@ def test_a_name_is_no_path(gpu):
 
 def test_the_model_takes_longer_launches_and_latencies():
     assert constants_of(H200) == H200_CONSTANTS, "built-in facts are those that it is fitted with"
-    assert all(constants_of(device.known(arch)) == H200_CONSTANTS for arch in device.ARCHITECTURES)
+    assert all(
+        constants_of(devices.known(arch)) == H200_CONSTANTS for arch in devices.ARCHITECTURES
+    )
     found = constants_of(replace(H200, **asdict(FOUND)))
     assert found.launch_s == 2 * H200_CONSTANTS.launch_s
     assert found.kernel_s == 2 * H200_CONSTANTS.kernel_s
@@ -128,5 +131,5 @@ def test_kernels_of_another_calibration_have_other_keys(gpu):
 
 
 def test_every_measured_fact_is_one_of_a_device():
-    assert set(asdict(FOUND)) < set(device.DeviceProperties.__slots__)
+    assert set(asdict(FOUND)) < set(DeviceProperties.__slots__)
     assert calibration.OPTION in {row.env for row in options.table()}

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import torch
 
-from tritonfuser import device as devices
+from tritonfuser import devices
 from tritonfuser.heuristics.bounds import Bound, bound
 from tritonfuser.lowering.segments.segmented_fusion import SegmentedFusion
 from tritonfuser.lowering.work import fusion_work

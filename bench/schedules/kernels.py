@@ -12,7 +12,8 @@ from typing import Any
 import torch
 
 from tritonfuser import Schedule
-from tritonfuser.device import DeviceProperties, known
+from tritonfuser.device import DeviceProperties
+from tritonfuser.devices import known
 from tritonfuser.errors import TritonFuserError
 from tritonfuser.heuristics.cost.axis_order import in_order
 from tritonfuser.heuristics.cost.counting import Counting
@@ -31,7 +32,7 @@ H100 = replace(
     H200, name="NVIDIA H100 80GB HBM3", l2_bytes=50 << 20, bandwidth_bytes_per_s=3.017e12
 )
 DEVICES = {device.name: device for device in (H200, H100)}
-"""The devices of measured files. Facts of an H100 are as ``device.of`` found them on one."""
+"""The devices of measured files. Facts of an H100 are as ``devices.of`` found them on one."""
 
 FEWEST = 4
 """Params of one kernel from which on their order says something."""

@@ -14,7 +14,7 @@ import torch
 
 from tritonfuser import BoundPlan, FusionDefinition, Schedule
 from tritonfuser.cache.kernels import compiled
-from tritonfuser.device import of
+from tritonfuser.devices import of
 from tritonfuser.errors import TritonFuserError
 from tritonfuser.frontend.tune.candidates import Proposals, candidates
 from tritonfuser.heuristics.plain_data.codec import encode

@@ -13,7 +13,7 @@ from tritonfuser import FusionDefinition
 from tritonfuser.cache.keys.recompiles import Recompiles
 from tritonfuser.cache.keys.signature import key_maker, signature
 from tritonfuser.cache.variants import Request, Variants
-from tritonfuser.device import known
+from tritonfuser.devices import known
 from tritonfuser.lowering.kernel_source import KernelSource
 from tritonfuser.lowering.lowered import Lowered
 from tritonfuser.lowering.pipeline import lower

@@ -15,7 +15,7 @@ from tritonfuser.cache import executor, kernels
 from tritonfuser.cache.executor import FusionExecutorCache
 from tritonfuser.cache.kernel_executor import KernelExecutor
 from tritonfuser.cache.keys.run_device import device_of
-from tritonfuser.device import ARCHITECTURES
+from tritonfuser.devices import ARCHITECTURES
 from tritonfuser.errors import (
     DefinitionError,
     ExecutionModeError,

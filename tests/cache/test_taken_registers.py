@@ -14,7 +14,7 @@ from tests.e2e.opened import open_signature
 from tritonfuser import FusionDefinition, Schedule
 from tritonfuser.cache import taken_registers
 from tritonfuser.cache.dry_run import lower_for, lower_to_compile
-from tritonfuser.device import known
+from tritonfuser.devices import known
 from tritonfuser.errors import ParamsError
 from tritonfuser.frontend.inspect.explain import explain_lowered
 from tritonfuser.frontend.tune import compiling

@@ -10,12 +10,12 @@ import pytest
 import torch
 from click.testing import CliRunner
 
-from tritonfuser import calibration, device, options
+from tritonfuser import calibration, devices, options
 from tritonfuser.cli.main import main
 from tritonfuser.frontend.calibrate.probes import PROBES, Fact
 
 command = import_module("tritonfuser.cli.calibrate")
-H200 = device.known("sm_90")
+H200 = devices.known("sm_90")
 
 
 def run(*words):

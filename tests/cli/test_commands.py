@@ -281,7 +281,7 @@ def test_doctor_tells_of_a_run_that_fails(monkeypatch):
 
 
 def test_doctor_tells_of_gpus_and_compilers(monkeypatch, settings):
-    facts = doctor_module.facts_text(doctor_module.device.known("sm_90"))
+    facts = doctor_module.facts_text(doctor_module.devices.known("sm_90"))
     assert facts.startswith("NVIDIA H200") and "132 multiprocessors" in facts and "TB/s" in facts
     settings("CC", "/no/compiler")
     assert "'/no/compiler', which is no program" in str(doctor_module.compiler())

@@ -26,7 +26,7 @@ from tritonfuser.cache.tuned import store
 from tritonfuser.cache.tuned.store import Stored
 from tritonfuser.cli import params
 from tritonfuser.cli.main import main
-from tritonfuser.device import CPU
+from tritonfuser.devices import CPU
 from tritonfuser.frontend.serialization.signatures import signature_data
 
 params._devices = lambda: [CPU]

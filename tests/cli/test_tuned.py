@@ -19,7 +19,7 @@ from tritonfuser.cache.tuned import store
 from tritonfuser.cache.tuned.store import Stored
 from tritonfuser.cli import params as params_module
 from tritonfuser.cli.main import main
-from tritonfuser.device import CPU, known
+from tritonfuser.devices import CPU, known
 from tritonfuser.frontend.run import tunable
 from tritonfuser.frontend.serialization.signatures import signature_data
 from tritonfuser.frontend.tune import stored_tuning

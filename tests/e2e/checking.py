@@ -13,7 +13,8 @@ import torch
 from tritonfuser import DataType, FusionDefinition
 from tritonfuser.cache.keys.signature import signature
 from tritonfuser.cache.plan.execution_plan import make_plan
-from tritonfuser.device import DeviceProperties, known
+from tritonfuser.device import DeviceProperties
+from tritonfuser.devices import known
 from tritonfuser.heuristics.integers import next_power_of_2
 from tritonfuser.heuristics.params import HeuristicParams, MatmulParams
 from tritonfuser.ir import Const, Node, Value

@@ -21,7 +21,8 @@ from tritonfuser.cache.keys.open_sizes import KeyReader, OpenSignature, SplitKey
 from tritonfuser.cache.keys.signature import key_maker, signature
 from tritonfuser.cache.keys.vectors import Vectors
 from tritonfuser.cache.plan.execution_plan import ExecutionPlan, make_plan
-from tritonfuser.device import DeviceProperties, of
+from tritonfuser.device import DeviceProperties
+from tritonfuser.devices import of
 from tritonfuser.errors import TritonFuserError
 from tritonfuser.lowering.pipeline import lower
 

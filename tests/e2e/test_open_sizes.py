@@ -17,7 +17,8 @@ from tests.e2e.ops.samples import Call
 from tritonfuser import DataType, FusionDefinition
 from tritonfuser.cache.keys.open_sizes import KeyReader
 from tritonfuser.cache.keys.signature import is_aligned, key_maker
-from tritonfuser.device import DeviceProperties, of
+from tritonfuser.device import DeviceProperties
+from tritonfuser.devices import of
 from tritonfuser.ops.registry import OPS
 
 D = DataType

@@ -11,7 +11,7 @@ from tests.lowering.harness import H200
 from tritonfuser import DataType, FusionDefinition, ReductionParams
 from tritonfuser.cache import executor
 from tritonfuser.cache.calls import profiling
-from tritonfuser.device import CPU
+from tritonfuser.devices import CPU
 from tritonfuser.frontend.inspect.explain import explain_lowered
 from tritonfuser.heuristics.schedulers import SCHEDULERS
 from tritonfuser.lowering.run_options import RunOptions

@@ -10,7 +10,7 @@ import torch
 import triton
 
 from tests.lowering.kernels import kernel, scalar, spilling, tensor, vector_add
-from tritonfuser import device
+from tritonfuser import devices
 from tritonfuser.dtypes import DataType
 from tritonfuser.errors import LoweringError
 from tritonfuser.lowering.build import compile_kernel, report
@@ -21,7 +21,7 @@ FLOATS = (DataType.Double, DataType.Float, DataType.Half, DataType.BFloat16)
 
 
 def arch():
-    return device.of(torch.device("cuda", 0)).arch
+    return devices.of(torch.device("cuda", 0)).arch
 
 
 def launcher(source, aligned=True):
@@ -170,7 +170,7 @@ def test_too_much_shared_memory():
         num_stages=10,
     )
     compiled = compile_kernel(source, arch(), (True, True))
-    assert compiled.shared_bytes > device.of(torch.device("cuda", 0)).shared_bytes_per_block
+    assert compiled.shared_bytes > devices.of(torch.device("cuda", 0)).shared_bytes_per_block
     with pytest.raises(LoweringError, match="out of resource"):
         compiled.launcher(0)
 
@@ -184,10 +184,10 @@ def test_report_agrees_with_the_driver():
 
 
 def test_facts_of_this_device():
-    facts = device.of(torch.device("cuda"))
-    assert facts is device.of(torch.device("cuda", torch.cuda.current_device()))
+    facts = devices.of(torch.device("cuda"))
+    assert facts is devices.of(torch.device("cuda", torch.cuda.current_device()))
     if facts.name == "NVIDIA H200":
-        assert facts == device.known("sm_90")
+        assert facts == devices.known("sm_90")
 
 
 @pytest.mark.slow

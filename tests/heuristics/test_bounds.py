@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from tritonfuser.device import LAUNCH_S, InstructionRates, known
+from tritonfuser.device import LAUNCH_S, InstructionRates
+from tritonfuser.devices import known
 from tritonfuser.heuristics.bounds import Instructions, RowsReadAgain, Work, bound
 
 ONE = replace(

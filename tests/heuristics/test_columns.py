@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tritonfuser.device import known
+from tritonfuser.devices import known
 from tritonfuser.heuristics import schedulers
 from tritonfuser.heuristics.cost.tiles import tile_of
 from tritonfuser.heuristics.integers import ceil_div

@@ -10,7 +10,7 @@ import torch
 from bench.cases import BY_NAME
 from tests.lowering.harness import lowered
 from tritonfuser.cache import dry_run
-from tritonfuser.device import known
+from tritonfuser.devices import known
 from tritonfuser.heuristics import inner_outer_persistent, schedulers
 from tritonfuser.heuristics.cooperative_rows import (
     PROGRAMS_PER_SM,

@@ -9,7 +9,8 @@ from timeit import timeit
 import pytest
 
 from tests.heuristics.test_schedulers import COLUMN, FLAT, H200, KINDS, ROW, norm
-from tritonfuser.device import CACHE_LINE_BYTES, known
+from tritonfuser.device import CACHE_LINE_BYTES
+from tritonfuser.devices import known
 from tritonfuser.heuristics import schedulers
 from tritonfuser.heuristics.cost.constants import H200_CONSTANTS
 from tritonfuser.heuristics.cost.counting import Counting

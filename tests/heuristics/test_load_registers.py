@@ -11,7 +11,7 @@ import torch
 from tests.heuristics.test_schedulers import CPU, H200, norm
 from tests.lowering.sass import begun_together, disassembled
 from tritonfuser import DataType, FusionDefinition
-from tritonfuser.device import known
+from tritonfuser.devices import known
 from tritonfuser.heuristics import schedulers
 from tritonfuser.heuristics.params import ReductionParams
 from tritonfuser.heuristics.problem import ElementWork, Problem

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tritonfuser.device import ARCHITECTURES, MAX_BLOCK_ELEMENTS, known
+from tritonfuser.device import MAX_BLOCK_ELEMENTS
+from tritonfuser.devices import ARCHITECTURES, known
 from tritonfuser.errors import SchedulingError
 from tritonfuser.heuristics import inner_outer_persistent, schedulers
 from tritonfuser.heuristics.integers import ceil_div, next_power_of_2

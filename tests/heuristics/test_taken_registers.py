@@ -11,7 +11,7 @@ import torch
 from bench.cases import BY_NAME
 from tests.heuristics.test_choice import COLUMNS, WORK, sums
 from tests.heuristics.test_columns import SUM, summed
-from tritonfuser.device import known
+from tritonfuser.devices import known
 from tritonfuser.heuristics.cost.model import FILLED, busy_seconds
 from tritonfuser.heuristics.cost.registers import programs_at_once
 from tritonfuser.heuristics.params import (

@@ -10,7 +10,7 @@ import torch
 
 from tests.lowering.harness import record
 from tritonfuser import DataType, FusionDefinition
-from tritonfuser.device import known
+from tritonfuser.devices import known
 from tritonfuser.heuristics import transpose
 from tritonfuser.heuristics.cost import kernels
 from tritonfuser.heuristics.cost.flat_traffic import FlatStreams, flat_streams

@@ -16,8 +16,9 @@ import torch
 from tritonfuser import FusionDefinition
 from tritonfuser.cache.keys.signature import signature
 from tritonfuser.cache.plan.execution_plan import ExecutionPlan, make_plan
-from tritonfuser.device import CPU as CPU
-from tritonfuser.device import DeviceProperties, known
+from tritonfuser.device import DeviceProperties
+from tritonfuser.devices import CPU as CPU
+from tritonfuser.devices import known
 from tritonfuser.dtypes import DataType
 from tritonfuser.frontend.inspect.oracle import reference
 from tritonfuser.heuristics.params import HeuristicParams

@@ -17,7 +17,8 @@ from tests.e2e.test_open_sizes import CHOSEN, DYNAMIC, define, noise
 from tritonfuser import FusionDefinition
 from tritonfuser.cache.keys.signature import signature
 from tritonfuser.cache.plan.execution_plan import make_plan
-from tritonfuser.device import DeviceProperties, of
+from tritonfuser.device import DeviceProperties
+from tritonfuser.devices import of
 from tritonfuser.errors import TritonFuserError
 from tritonfuser.heuristics.params import HeuristicParams
 from tritonfuser.lowering import emission, pipeline

@@ -11,7 +11,7 @@ import torch
 from tests.lowering.harness import H200, check, lowered, record, schedulers, small, texts
 from tritonfuser import DataType
 from tritonfuser.cache.keys.signature import signature
-from tritonfuser.device import ARCHITECTURES, known
+from tritonfuser.devices import ARCHITECTURES, known
 from tritonfuser.errors import ParamsError
 from tritonfuser.heuristics.params import MatmulParams
 from tritonfuser.lowering.backend.kernel_report import report

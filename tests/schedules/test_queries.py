@@ -10,7 +10,7 @@ import torch
 
 from tests.schedules.test_mutated import BODIES, defined
 from tritonfuser import DataType, FusionDefinition, InputError, Schedule
-from tritonfuser.device import known
+from tritonfuser.devices import known
 
 
 def columns(rows=512):

@@ -13,7 +13,7 @@ import torch
 from bench.cases import BY_NAME
 from tests.lowering.harness import compare, lowered, planned, record, reference
 from tests.lowering.tile.test_shared_rows import BACKWARDS, inputs_of
-from tritonfuser.device import known
+from tritonfuser.devices import known
 from tritonfuser.frontend.tune.candidates import neighbours
 from tritonfuser.heuristics.search.near import params_near
 from tritonfuser.heuristics.search.spaces import SPACES

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
-from .. import device as devices
+from .. import devices
 from ..device import DeviceProperties
 from ..errors import InputError
 from ..ir import Fusion, Value

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from .. import device as devices
+from .. import devices
 from ..device import DeviceProperties
 from ..errors import InputError
 from ..ir import Fusion

@@ -7,7 +7,8 @@ import torch
 from tabulate import tabulate
 
 from .. import calibration
-from ..device import DeviceProperties, built_in
+from ..device import DeviceProperties
+from ..devices import built_in
 from ..frontend.calibrate.probes import Fact, joined, measured
 
 UNSTEADY = 0.25

@@ -16,7 +16,8 @@ import torch
 import triton
 from tabulate import tabulate
 
-from .. import device, disk, options
+from .. import devices, disk, options
+from ..device import DeviceProperties
 from ..errors import TritonFuserError
 from ..frontend.definition import FusionDefinition
 from ..frontend.vocabulary.version import version
@@ -57,7 +58,7 @@ def doctor() -> None:
 def sections() -> Iterator[Section]:
     """The report, in order."""
     yield versions()
-    yield devices()
+    yield gpus()
     yield compiler()
     yield directories()
     yield settings()
@@ -77,7 +78,7 @@ def versions() -> Section:
     return Section("Versions", rows)
 
 
-def devices() -> Section:
+def gpus() -> Section:
     """GPUs, with what heuristics know of them."""
     if not torch.cuda.is_available():
         text = "none: CPU tensors run in Triton's interpreter, fd.compile_for compiles for GPUs"
@@ -85,15 +86,15 @@ def devices() -> Section:
     rows, problems = [], []
     for index in range(torch.cuda.device_count()):
         try:
-            text = facts_text(device.of(torch.device("cuda", index)))
+            text = facts_text(devices.of(torch.device("cuda", index)))
         except TritonFuserError as error:
-            text = facts_text(device.built_in(index))
+            text = facts_text(devices.built_in(index))
             problems.append(error.message)
         rows.append((f"cuda:{index}", text))
     return Section("GPUs", rows, tuple(problems))
 
 
-def facts_text(found: device.DeviceProperties) -> str:
+def facts_text(found: DeviceProperties) -> str:
     """The facts of a device on one line."""
     return (
         f"{found.name}, {found.arch}: {found.sm_count} multiprocessors, "

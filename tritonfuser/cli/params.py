@@ -11,10 +11,11 @@ import click
 import torch
 from tabulate import tabulate
 
-from .. import device, disk
+from .. import devices, disk
 from ..cache.tuned import store
 from ..cache.tuned.keys import versions
 from ..cache.tuned.store import Entry
+from ..device import DeviceProperties
 from ..errors import TritonFuserError
 from ..frontend.definition import FusionDefinition
 from ..frontend.serialization.signatures import signature_from
@@ -209,8 +210,8 @@ def _chosen(given: str) -> Entry:
     return found
 
 
-def _devices() -> list[device.DeviceProperties]:
-    return [device.of(torch.device("cuda", i)) for i in range(torch.cuda.device_count())]
+def _devices() -> list[DeviceProperties]:
+    return [devices.of(torch.device("cuda", i)) for i in range(torch.cuda.device_count())]
 
 
 def _or_complain(read: Any, before: str = "") -> Any:

@@ -10,13 +10,13 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from tritonfuser import device
+from tritonfuser import devices
 from tritonfuser.calibration import Calibration
 from tritonfuser.frontend.calibrate import probes
 from tritonfuser.frontend.calibrate.kernels import UNROLLED, follow, multiply_add
 from tritonfuser.frontend.tune.timing import Times
 
-H200 = device.known("sm_90")
+H200 = devices.known("sm_90")
 
 
 def assembly(kernel, signature, constants, warps):

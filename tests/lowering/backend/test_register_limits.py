@@ -15,7 +15,7 @@ from tests.e2e.opened import open_signature
 from tests.lowering.kernels import spilling, vector_add
 from tritonfuser import FusionDefinition
 from tritonfuser.cache.keys.signature import signature
-from tritonfuser.device import known
+from tritonfuser.devices import known
 from tritonfuser.heuristics.cost.registers import limits_for_more_programs
 from tritonfuser.lowering.backend import compile as compiling
 from tritonfuser.lowering.backend.spills import registers_of, with_limit

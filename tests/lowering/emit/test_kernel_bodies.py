@@ -11,7 +11,7 @@ import torch
 from tests.lowering.graphs import layer_norm, layer_norm_backward, noise, normalized, softmax
 from tests.lowering.harness import CPU, H200, check, lowered, record, schedulers, small, texts
 from tritonfuser import DataType
-from tritonfuser.device import known
+from tritonfuser.devices import known
 from tritonfuser.errors import LoweringError, ParamsError
 from tritonfuser.heuristics.params import PointwiseParams
 from tritonfuser.lowering.build import compile_kernel

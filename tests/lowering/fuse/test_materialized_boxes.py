@@ -11,7 +11,7 @@ import torch
 from tests.lowering.graphs import noise
 from tests.lowering.harness import compare, lowered, planned, record
 from tritonfuser import DataType
-from tritonfuser.device import known
+from tritonfuser.devices import known
 from tritonfuser.frontend.inspect.oracle import reference
 from tritonfuser.lowering import pipeline
 from tritonfuser.lowering.fuse.segmentation import Choice

@@ -10,7 +10,7 @@ from bench.random_graphs.growing import entry
 from bench.recorded.definitions import make_inputs, record
 from tests.lowering.harness import compare, lowered, planned, poisoned, small
 from tritonfuser import FusionDefinition
-from tritonfuser.device import known
+from tritonfuser.devices import known
 from tritonfuser.frontend.inspect.oracle import reference
 
 ARCH = "sm_90"

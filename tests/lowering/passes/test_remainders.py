@@ -12,7 +12,7 @@ from tests.cache.abstract_variants import AbstractVariants, meta
 from tests.lowering.graphs import noise
 from tests.lowering.harness import check, lowered, small
 from tritonfuser import DataType, FusionDefinition
-from tritonfuser.device import known
+from tritonfuser.devices import known
 from tritonfuser.lowering.fuse.scheduler_queries.parts_with_remainder import rounded
 from tritonfuser.lowering.passes.splits.remainders import padded_if_short
 from tritonfuser.lowering.passes.splits.split_factors import Padded, Remainder

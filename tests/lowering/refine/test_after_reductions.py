@@ -9,7 +9,7 @@ from tests.lowering.graphs import noise
 from tests.lowering.harness import planned, record
 from tritonfuser import DataType
 from tritonfuser.cache.keys.signature import signature
-from tritonfuser.device import known
+from tritonfuser.devices import known
 from tritonfuser.lowering.lowered import Lowered
 from tritonfuser.lowering.pipeline import lower
 from tritonfuser.lowering.refine import search

@@ -8,7 +8,7 @@ import pytest
 
 from bench.random_graphs.__main__ import named
 from bench.recorded.definitions import make_inputs, record
-from tritonfuser.device import known
+from tritonfuser.devices import known
 from tritonfuser.heuristics.problem import Problem
 from tritonfuser.lowering.cost import fusion_seconds
 from tritonfuser.lowering.refine import search

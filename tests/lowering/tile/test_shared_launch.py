@@ -11,7 +11,7 @@ from tests.lowering.graphs import noise
 from tests.lowering.harness import check
 from tests.lowering.tile.test_finished_by_last import define, drawn, same
 from tritonfuser import DataType, FusionDefinition, ParamsError
-from tritonfuser.device import known
+from tritonfuser.devices import known
 
 
 def three_sums(fd, x, y, z):

@@ -10,7 +10,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import torch
 
-from ... import device
+from ... import devices
 from ...dtypes import DataType, from_torch, of_python
 from ...errors import ArgumentError
 
@@ -82,7 +82,7 @@ def get_device_properties() -> dict[str, Any]:
         Clocks are 0 where torch does not report them.
     """
     found = torch.cuda.get_device_properties(torch.cuda.current_device())
-    facts = device.from_torch(found)
+    facts = devices.from_torch(found)
     return {
         "gpu_name": found.name,
         "gpu_compute_capability_major": found.major,

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from ... import device as devices
+from ... import devices
 from ...cache.kernels import usable_threads
 from ...errors import LoweringError
 from ...heuristics.schedule import Schedule

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NoReturn, TypeVar
 
-from ... import device as devices
+from ... import devices
 from ...cache.tuned.keys import StoreKey, versions
 from ...cache.tuned.store import Entry, Stored
 from ...device import DeviceProperties

@@ -13,7 +13,8 @@ import triton
 from triton.runtime import _allocation
 from triton.runtime.errors import OutOfResources
 
-from ...device import DeviceProperties, of
+from ...device import DeviceProperties
+from ...devices import of
 from ...errors import LoweringError
 from ..kernel_source import KernelSource
 from .triton_cache import begun_again, directory_error

@@ -16,7 +16,8 @@ from dataclasses import replace
 from functools import lru_cache
 from math import prod
 
-from ...device import SECTOR_BYTES, known
+from ...device import SECTOR_BYTES
+from ...devices import known
 from ...heuristics import pointwise
 from ...heuristics.cost.flat_traffic import flat_streams, flat_tile
 from ...heuristics.cost.footprint import TensorStrides, Tile, run_along
