@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from tritonfuser.dtypes import DataType
+from tritonfuser.ops.forms import Pointwise, Random, Reduction, Scan
 from tritonfuser.ops.parameters import REQUIRED
 from tritonfuser.ops.registry import OPS
-from tritonfuser.ops.table import Form, Op, Pointwise, Random, Reduction, Scan
+from tritonfuser.ops.table import Form, Op
 
 PAGE = Path(__file__).with_name("ops.md")
 

@@ -12,9 +12,10 @@ from pathlib import Path
 from tritonfuser.dtypes import DataType
 from tritonfuser.frontend.record.op_signatures import docstring_of
 from tritonfuser.ir import Dim, ScalarType, TensorType, Value
+from tritonfuser.ops.forms import HostScalar
 from tritonfuser.ops.parameters import REQUIRED, Kind, Param
 from tritonfuser.ops.registry import OPS
-from tritonfuser.ops.table import Call, HostScalar, Op
+from tritonfuser.ops.table import Call, Op
 
 STUB = Path(__file__).parents[1] / "tritonfuser" / "frontend" / "record" / "operators.pyi"
 

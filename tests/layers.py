@@ -44,6 +44,7 @@ ROOMS = {
     ),
     "ops": (
         {"accuracy", "complex", "parameters"},
+        {"forms"},
         {"table"},
         {"arguments", "param_docs"},
         {"shape_rules", "typing_rules"},

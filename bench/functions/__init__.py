@@ -24,8 +24,8 @@ from tritonfuser.ir_graph import live_nodes
 from tritonfuser.lowering.passes.constant_folding import fold
 from tritonfuser.ops import registry
 from tritonfuser.ops.builder import as_call
+from tritonfuser.ops.forms import Random
 from tritonfuser.ops.parameters import Kind
-from tritonfuser.ops.table import Random
 
 from .forms import right_side
 from .line import Line, Text, literal

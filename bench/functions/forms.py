@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from tritonfuser.dtypes import DataType
 from tritonfuser.ir import Const, Value
 from tritonfuser.ops import registry
-from tritonfuser.ops.table import Pointwise
+from tritonfuser.ops.forms import Pointwise
 
 from . import attention
 from .line import Line, literal, torch_name, tuple_text, unwritable

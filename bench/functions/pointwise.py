@@ -10,7 +10,7 @@ import torch
 from tritonfuser.dtypes import Category, DataType
 from tritonfuser.ir import Arg, Const, Node, Value
 from tritonfuser.ops import registry
-from tritonfuser.ops.table import Pointwise, Typing
+from tritonfuser.ops.forms import Pointwise, Typing
 from tritonfuser.ops.typing_rules import operand_types
 
 from .line import Line, Text, literal, torch_name, unwritable

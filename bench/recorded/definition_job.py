@@ -15,7 +15,7 @@ from tritonfuser.frontend.inspect.oracle import Evaluation, NoReferenceError
 from tritonfuser.frontend.inspect.tolerances import ValidationError
 from tritonfuser.ir import Fusion
 from tritonfuser.ops import registry
-from tritonfuser.ops.table import Random
+from tritonfuser.ops.forms import Random
 
 from ..functions import TorchFunction, write
 from ..measure.errors import max_error

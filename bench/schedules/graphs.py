@@ -9,7 +9,7 @@ import torch
 
 from tritonfuser import FusionDefinition
 from tritonfuser.ops import registry
-from tritonfuser.ops.table import Random
+from tritonfuser.ops.forms import Random
 
 from ..random_graphs.growing import entry
 from ..recorded.definitions import make_inputs, record

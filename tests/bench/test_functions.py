@@ -20,8 +20,8 @@ from tritonfuser.cache.keys.signature import signature
 from tritonfuser.errors import DefinitionError
 from tritonfuser.frontend.inspect.oracle import Evaluation
 from tritonfuser.lowering.passes.concretize import concretize
+from tritonfuser.ops.forms import Pointwise
 from tritonfuser.ops.registry import OPS
-from tritonfuser.ops.table import Pointwise
 
 ENTRIES = load()
 by_name = pytest.mark.parametrize("entry", ENTRIES, ids=lambda e: e.name)

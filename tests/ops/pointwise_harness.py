@@ -13,8 +13,9 @@ from tritonfuser.ir import Dim, TensorType, Value
 from tritonfuser.lowering.interpreter import language
 from tritonfuser.lowering.interpreter.interpret import interpret_kernel
 from tritonfuser.lowering.kernel_source import KernelArg, KernelSource
+from tritonfuser.ops.forms import OperandType, Pointwise, Typing
 from tritonfuser.ops.pointwise import binary, ternary, unary
-from tritonfuser.ops.table import Op, OperandType, Pointwise, Typing
+from tritonfuser.ops.table import Op
 
 D = DataType
 DTYPES = (D.Double, D.Float, D.Half, D.BFloat16, D.Int, D.Int32, D.Bool)

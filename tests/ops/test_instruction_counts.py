@@ -9,8 +9,9 @@ from tests.ops.pointwise_harness import kernel, row_text, typing_of
 from tritonfuser.dtypes import DataType
 from tritonfuser.lowering.access.instructions import counted
 from tritonfuser.lowering.backend.compile import compile_kernel
+from tritonfuser.ops.forms import Pointwise
 from tritonfuser.ops.pointwise import approximations, binary, softmax_parts, ternary, unary
-from tritonfuser.ops.table import Op, Pointwise
+from tritonfuser.ops.table import Op
 
 F = DataType.Float
 TABLES = (unary.ROWS, binary.ROWS, ternary.ROWS, approximations.INTERNAL, softmax_parts.INTERNAL)

@@ -8,7 +8,8 @@ from tests.ops.pointwise_harness import BY_NAME
 from tritonfuser.dtypes import DataType
 from tritonfuser.errors import ArgumentError, DefinitionError
 from tritonfuser.ir import Const, Dim, ScalarType, TensorType, Type, Value
-from tritonfuser.ops.table import Call, OperandType
+from tritonfuser.ops.forms import OperandType
+from tritonfuser.ops.table import Call
 
 D = DataType
 

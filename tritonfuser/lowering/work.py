@@ -9,8 +9,9 @@ from math import prod
 from ..heuristics.bounds import Instructions, RowsReadAgain, Work
 from ..ir import Node, Value
 from ..ops.builder import as_call
+from ..ops.forms import Contraction, Moments, Reduction, Scan
 from ..ops.mma import product_sizes
-from ..ops.table import Contraction, Library, Moments, Reduction, Scan
+from ..ops.table import Library
 from ..symbolic.index_expr import Axis
 from ..symbolic.sizes import hint
 from .access.bytes_moved import held_bytes

@@ -14,7 +14,8 @@ from ..errors import DefinitionError, SourceLoc, TritonFuserError
 from ..ir import Fusion, Node, Output, TensorType, Type, Value
 from . import registry
 from .arguments import INT64_MAX, bind
-from .table import Call, Composite, HostScalar, Library, Op, Pointwise, View
+from .forms import Composite, HostScalar, Pointwise
+from .table import Call, Library, Op, View
 
 
 class GraphBuilder:

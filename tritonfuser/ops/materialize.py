@@ -5,8 +5,9 @@ from __future__ import annotations
 import torch
 
 from ..ir import TensorType
+from .forms import Materialize
 from .shape_rules import ARG, tensor
-from .table import Call, Materialize, Op
+from .table import Call, Op
 
 
 def _infer(call: Call) -> tuple[TensorType, ...]:

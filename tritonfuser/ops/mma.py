@@ -8,9 +8,10 @@ from ..dtypes import DataType
 from ..errors import DefinitionError
 from ..ir import Dim, TensorType, Value
 from ..shapes.equal_extents import assume_extents_fit
+from .forms import Contraction
 from .parameters import Kind, Param
 from .shape_rules import tensor
-from .table import Call, Contraction, Op
+from .table import Call, Op
 
 
 def _infer(call: Call) -> tuple[TensorType, ...]:

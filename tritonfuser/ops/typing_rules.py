@@ -13,7 +13,8 @@ from ..dtypes import Category, DataType, compute_dtype, promote, real_dtype
 from ..errors import ArgumentError, DefinitionError
 from ..ir import Arg, Dim, ScalarType, TensorType, Type, Value
 from ..shapes.broadcasting import broadcast_dims
-from .table import Call, OperandType, Typing, TypingRule
+from .forms import OperandType, Typing, TypingRule
+from .table import Call
 
 Operands = tuple[OperandType, ...]
 

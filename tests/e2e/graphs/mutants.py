@@ -12,7 +12,7 @@ from tritonfuser.ir import Arg, Const, Fusion, Node, Value
 from tritonfuser.lowering.passes.substitution import next_free
 from tritonfuser.ops import registry
 from tritonfuser.ops.builder import GraphBuilder, as_call
-from tritonfuser.ops.table import Pointwise, Reduction
+from tritonfuser.ops.forms import Pointwise, Reduction
 
 LARGER = (1.01, 1 + 2.0**-12, 1 + 2.0**-18)
 """What a constant may be multiplied by."""

@@ -21,9 +21,9 @@ from tests.e2e.ops.samples import (
     takes,
 )
 from tritonfuser.dtypes import DataType
+from tritonfuser.ops.forms import Pointwise
 from tritonfuser.ops.parameters import Kind
 from tritonfuser.ops.registry import OPS
-from tritonfuser.ops.table import Pointwise
 
 D = DataType
 TRIED = (D.Float, D.Int, D.Bool)

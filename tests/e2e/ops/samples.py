@@ -17,9 +17,10 @@ from _pytest.mark.structures import ParameterSet
 
 from tests.ops.pointwise_harness import EIGHTS, operand_dtypes, samples, specials, typing_of
 from tritonfuser.dtypes import Category, DataType
+from tritonfuser.ops.forms import Pointwise
 from tritonfuser.ops.parameters import Kind
 from tritonfuser.ops.registry import OPS
-from tritonfuser.ops.table import Op, Pointwise
+from tritonfuser.ops.table import Op
 
 D = DataType
 SIDE = 16

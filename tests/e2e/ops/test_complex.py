@@ -14,8 +14,8 @@ from tritonfuser import DataType, FusionDefinition
 from tritonfuser.dtypes import Category
 from tritonfuser.errors import DefinitionError, TritonFuserError
 from tritonfuser.lowering.lowered import Lowered
+from tritonfuser.ops.forms import Pointwise
 from tritonfuser.ops.registry import OPS
-from tritonfuser.ops.table import Pointwise
 
 D = DataType
 SINGLE, DOUBLE = torch.complex64, torch.complex128

@@ -29,8 +29,9 @@ from tests.ops.pointwise_harness import ALL_DTYPES, INTEGERS, operand_dtypes
 from tritonfuser import DataType
 from tritonfuser.dtypes import Category
 from tritonfuser.ops import registry
+from tritonfuser.ops.forms import Factory, Random
 from tritonfuser.ops.registry import OPS
-from tritonfuser.ops.table import Factory, Op, Random
+from tritonfuser.ops.table import Op
 
 D = DataType
 COMPLEX = (D.ComplexFloat, D.ComplexDouble)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from tests.e2e.ops import test_ops_pointwise, test_ops_reductions
 from tests.e2e.ops.samples import CALLS, DRAWN, SCALARS
+from tritonfuser.ops.forms import Pointwise
 from tritonfuser.ops.parameters import Kind
 from tritonfuser.ops.registry import OPS
-from tritonfuser.ops.table import Library, Pointwise
+from tritonfuser.ops.table import Library
 
 
 def test_every_row_is_run() -> None:

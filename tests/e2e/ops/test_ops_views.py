@@ -14,8 +14,8 @@ from tests.e2e.ops import calls as many
 from tests.e2e.ops.samples import CALLS, Call, misaligned, numbers, on_devices, strided, transposed
 from tests.ops.pointwise_harness import ALL_DTYPES
 from tritonfuser import DataType, FusionDefinition
+from tritonfuser.ops.forms import Factory, Random
 from tritonfuser.ops.registry import OPS
-from tritonfuser.ops.table import Factory, Random
 
 D = DataType
 VIEWS = [n for n in CALLS if not isinstance(OPS[n].form, Factory | Random)]

@@ -21,7 +21,7 @@ from tritonfuser.lowering.access.instructions import (
     instructions_of,
 )
 from tritonfuser.ops.builder import op_of
-from tritonfuser.ops.table import Pointwise
+from tritonfuser.ops.forms import Pointwise
 
 EACH = 8
 STRAIGHT = ["exp", "tanh", "sigmoid", "rsqrt", "log", "erf", "reciprocal"]

@@ -11,8 +11,8 @@ from tests.lowering.graphs import noise
 from tests.lowering.harness import check, lowered, record, schedulers
 from tritonfuser import DataType
 from tritonfuser.lowering.passes.unrolled_reductions import MOST_UNROLLED
+from tritonfuser.ops.forms import Reduction
 from tritonfuser.ops.registry import OPS
-from tritonfuser.ops.table import Reduction
 
 REDUCTIONS = [op.name for op in OPS.values() if isinstance(op.form, Reduction)]
 

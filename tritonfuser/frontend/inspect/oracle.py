@@ -17,9 +17,10 @@ from ...ir import Arg, Attr, Const, Fusion, Node, Number, ScalarType, Value
 from ...lowering.passes.constant_folding import as_number
 from ...ops import registry
 from ...ops.builder import as_call
+from ...ops.forms import Pointwise, Random, Scan
 from ...ops.parameters import Kind, Param
 from ...ops.pointwise.constructors import as_tensor
-from ...ops.table import Op, Pointwise, Random, Scan, Scatter, View
+from ...ops.table import Op, Scatter, View
 from ...ops.typing_rules import operand_types
 from ..record.statements import HasFusion
 from .tolerances import ValidationError

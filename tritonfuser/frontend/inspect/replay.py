@@ -15,7 +15,7 @@ from ...lowering.passes.concretize import concretize
 from ...lowering.passes.simplify import simplify
 from ...lowering.passes.split_complex import split_complex
 from ...ops.builder import as_call
-from ...ops.table import Random
+from ...ops.forms import Random
 
 
 @dataclass(frozen=True)

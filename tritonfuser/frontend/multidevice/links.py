@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 from ...ir import Node, Value
 from ...ops.builder import as_call
-from ...ops.table import Call, Moments, Pointwise, Reduction, View
+from ...ops.forms import Moments, Pointwise, Reduction
+from ...ops.table import Call, View
 from .communicator import ADDED
 from .pieces import Dims, Label, named, results_of, tensors_of, unnamed
 from .view_links import view_links

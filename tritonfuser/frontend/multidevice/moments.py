@@ -10,7 +10,8 @@ from ...dtypes import DataType
 from ...ir import Fusion, Node, Value
 from ...lowering.passes.decompose import expand
 from ...ops.builder import as_call
-from ...ops.table import Call, Moments
+from ...ops.forms import Moments
+from ...ops.table import Call
 
 
 def dims_of(node: Node) -> tuple[int, ...]:

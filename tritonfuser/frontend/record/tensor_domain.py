@@ -11,7 +11,8 @@ from typing import Any
 from ...errors import ArgumentError, DefinitionError
 from ...ir import Dim, Value
 from ...ops.builder import as_call
-from ...ops.table import Call, Library, Moments, Reduction
+from ...ops.forms import Moments, Reduction
+from ...ops.table import Call, Library
 from ...pickling import Unpicklable
 from ..vocabulary.argument_types import LISTED, expect
 from ..vocabulary.location import user_line

@@ -14,17 +14,8 @@ from math import prod
 
 from ...ir import Fusion, Node, Value
 from ...ops.builder import as_call
-from ...ops.table import (
-    Call,
-    Contraction,
-    Materialize,
-    Moments,
-    Pointwise,
-    Reduction,
-    Scan,
-    Scatter,
-    View,
-)
+from ...ops.forms import Contraction, Materialize, Moments, Pointwise, Reduction, Scan
+from ...ops.table import Call, Scatter, View
 from ...shapes.index_map import Pull
 from ...symbolic.index_expr import Affine, Axis, digit
 from ...symbolic.loaded_index import Loaded

@@ -7,7 +7,8 @@ from math import prod
 
 from ...ir import Node, Value
 from ...ops.builder import as_call
-from ...ops.table import Contraction, Library, Moments, Pointwise, Reduction, Scan, Scatter, View
+from ...ops.forms import Contraction, Moments, Pointwise, Reduction, Scan
+from ...ops.table import Library, Scatter, View
 from ...symbolic.sizes import hint
 
 _WHOLE = (Contraction, Library, Moments, Reduction, Scan, Scatter)

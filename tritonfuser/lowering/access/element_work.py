@@ -14,7 +14,7 @@ from ...heuristics.bounds import Instructions
 from ...heuristics.cost.work import KernelWork, NodeWork
 from ...ir import Node, Value
 from ...ops.builder import op_of
-from ...ops.table import Moments, Random, Reduction, Scan
+from ...ops.forms import Moments, Random, Reduction, Scan
 from ...symbolic.index_expr import extent
 from .instructions import compiled_instructions, instructions_of
 from .packed_halves import packed_halves

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from ...dtypes import Category
 from ...ir import Fusion, Node, Value
 from ...ops.builder import as_call
-from ...ops.table import Contraction, Library, Moments, Random, Reduction, Scan, Scatter, View
+from ...ops.forms import Contraction, Moments, Random, Reduction, Scan
+from ...ops.table import Library, Scatter, View
 from ...shapes.index_map import Index
 from ...symbolic.index_expr import Axis, digit
 from ...symbolic.queries import assume_constant

@@ -14,8 +14,8 @@ from ...dtypes import EIGHT_BIT_FLOATS, REDUCED_FLOATS, Category, DataType
 from ...heuristics.bounds import Instructions
 from ...ir import Const, Node, Value
 from ...ops.builder import op_of
+from ...ops.forms import Moments, Pointwise, Random, Reduction, Scan, number_of
 from ...ops.registry import get
-from ...ops.table import Moments, Pointwise, Random, Reduction, Scan, number_of
 from ...ops.typing_rules import operand_types
 
 NONE = Instructions()

@@ -16,7 +16,8 @@ from functools import cached_property
 
 from ...ir import Fusion, Node, TensorType, Value
 from ...ops.builder import as_call
-from ...ops.table import Call, Materialize, Moments, Pointwise, Reduction, Scan, Scatter, View
+from ...ops.forms import Materialize, Moments, Pointwise, Reduction, Scan
+from ...ops.table import Call, Scatter, View
 from ...shapes.index_map import Index
 from ...shapes.memory import strides_for_order
 from ...symbolic.index_expr import Affine, Axis, Digit, digit

@@ -15,7 +15,8 @@ from ...dtypes import REDUCED_FLOATS, DataType
 from ...heuristics.bounds import Instructions
 from ...ir import Const, Node, Value
 from ...ops.builder import op_of
-from ...ops.table import Pointwise, View
+from ...ops.forms import Pointwise
+from ...ops.table import View
 from .instructions import NONE
 
 PACKED = Instructions(others=0.5)

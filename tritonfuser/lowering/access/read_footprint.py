@@ -12,17 +12,8 @@ from dataclasses import dataclass, replace
 from ...ir import Fusion, Node, Value
 from ...lazy import cached_property
 from ...ops.builder import as_call, op_of
-from ...ops.table import (
-    Contraction,
-    Library,
-    Materialize,
-    Moments,
-    Pointwise,
-    Reduction,
-    Scan,
-    Scatter,
-    View,
-)
+from ...ops.forms import Contraction, Materialize, Moments, Pointwise, Reduction, Scan
+from ...ops.table import Library, Scatter, View
 from ...shapes.broadcasting import broadcast_index
 from ...shapes.index_map import Guard, Index, Pull, Source, Target
 from ...symbolic.index_expr import Affine, Bounded, digit

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from ...ir import Const, Node, Value
 from ...ops.builder import op_of
-from ...ops.table import Factory, Pointwise, Random, View
+from ...ops.forms import Factory, Pointwise, Random
+from ...ops.table import View
 from ...symbolic.sizes import hint
 
 LOAD_INSTRUCTIONS = 3

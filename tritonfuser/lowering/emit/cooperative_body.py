@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...dtypes import DataType
 from ...ops.builder import as_call
-from ...ops.table import Reduction
+from ...ops.forms import Reduction
 from ...symbolic.index_expr import Axis, digit
 from ..access.read_footprint import Read
 from ..kernel_source import WORKSPACE, CooperativeWorkspace

@@ -9,7 +9,7 @@ import torch
 from ...dtypes import EIGHT_BIT_FLOATS, Category, DataType, e4m3_saturates, int_range
 from ...ir import Const, Node
 from ...ops.builder import as_call
-from ...ops.table import Pointwise, number_of
+from ...ops.forms import Pointwise, number_of
 from ...symbolic.sizes import is_size
 from .lines import Name
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from ...ir import Fusion, Value
 from ...ops.builder import op_of
-from ...ops.table import Pointwise
+from ...ops.forms import Pointwise
 from ...symbolic.queries import is_known_equal
 from ..access.read_footprint import Read
 from ..access.traffic import offset_of

@@ -12,7 +12,7 @@ from functools import partial
 from ...device import NVIDIA_WARP_SIZE
 from ...ir import Value
 from ...ops.builder import as_call
-from ...ops.table import Moments
+from ...ops.forms import Moments
 from ..access.read_footprint import Read, walk
 from ..segments.member import Member
 from ..segments.store import Store

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from ...ir import Fusion, Value
 from ...ops.builder import as_call
-from ...ops.table import Scan
+from ...ops.forms import Scan
 from ..access.read_footprint import KnownReads, Read, walk
 from ..groups.online_pairs import online_pairs
 from ..segments.member import Member

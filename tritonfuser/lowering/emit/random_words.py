@@ -10,7 +10,7 @@ from ...dtypes import DataType, compute_dtype
 from ...ir import Const, Node
 from ...ops.builder import as_call
 from ...ops.creation import philox
-from ...ops.table import Random
+from ...ops.forms import Random
 from ...symbolic.index_expr import Affine, Axis, Digit
 from ...symbolic.queries import is_known_equal, is_known_less, is_known_multiple
 from ...symbolic.sizes import is_size

@@ -12,7 +12,8 @@ from dataclasses import replace
 from ...dtypes import EIGHT_BIT_FLOATS, Category, DataType, compute_dtype
 from ...ir import Const, Fusion, Node, Operand, Value
 from ...ops.builder import as_call
-from ...ops.table import Factory, Moments, Pointwise, Random, Reduction, Scan, View
+from ...ops.forms import Factory, Moments, Pointwise, Random, Reduction, Scan
+from ...ops.table import View
 from ...ops.typing_rules import operand_types
 from ...shapes.broadcasting import broadcast_index
 from ...shapes.index_map import Source

@@ -9,7 +9,8 @@ from ...device import DeviceProperties
 from ...heuristics.problem import Core
 from ...ir import Fusion, Node, Value
 from ...ops.builder import op_of
-from ...ops.table import Contraction, Form
+from ...ops.forms import Contraction
+from ...ops.table import Form
 from ..access.traffic import Traffic
 from ..groups.fusion_group import FusionGroup
 from .product_facts import ProductFacts

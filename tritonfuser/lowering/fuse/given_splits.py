@@ -8,9 +8,10 @@ from ...errors import ParamsError
 from ...heuristics.schedule import ReductionSplit
 from ...ir import Fusion, Node, Value
 from ...ops.builder import as_call
+from ...ops.forms import Contraction, Moments, Reduction, Scan
 from ...ops.mma import product_sizes
 from ...ops.shape_rules import int_attr
-from ...ops.table import Contraction, Form, Moments, Reduction, Scan
+from ...ops.table import Form
 from ...symbolic.queries import assume_at_most, assume_equal, assume_multiple
 from ..groups.anchor_maker import AnchorMaker
 from ..groups.online_pairs import online_pairs

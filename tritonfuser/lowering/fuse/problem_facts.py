@@ -11,7 +11,7 @@ from ...heuristics.problem import Problem
 from ...heuristics.streams import Stream
 from ...ir import Fusion, Value
 from ...ops.builder import op_of
-from ...ops.table import Moments, Scan
+from ...ops.forms import Moments, Scan
 from ...symbolic.index_expr import Axis, extent
 from ...symbolic.queries import min_by_hint
 from ...symbolic.sizes import hint, is_size

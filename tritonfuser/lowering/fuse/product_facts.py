@@ -13,8 +13,9 @@ from ...heuristics.integers import ceil_div
 from ...heuristics.product import Product
 from ...ir import Fusion, Node, Value
 from ...ops.builder import as_call
+from ...ops.forms import Pointwise
 from ...ops.mma import product_sizes
-from ...ops.table import Pointwise, View
+from ...ops.table import View
 from ...symbolic.index_expr import Affine
 from ...symbolic.queries import assume_constant, assume_equal, assume_multiple
 from ...symbolic.sizes import hint

@@ -15,7 +15,8 @@ from ...heuristics.product import product_of
 from ...heuristics.product_gain import FusedWork
 from ...ir import Node, Value
 from ...ops.builder import as_call
-from ...ops.table import Contraction, View
+from ...ops.forms import Contraction
+from ...ops.table import View
 from ...symbolic.index_expr import axes_in_order
 from ...symbolic.sizes import hint
 from ..groups.fusion_group import FusionGroup

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from ...ir import Fusion, Node, Value
 from ...lazy import cached_property
 from ...ops.builder import as_call
-from ...ops.table import Scan
+from ...ops.forms import Scan
 from ...shapes.index_map import Index
 from ...symbolic.sizes import hint
 from ..access.atomic_axes import AtomicAxes

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from ...ir import Node, Value
 from ...ops.builder import op_of
-from ...ops.table import Contraction, Form
+from ...ops.forms import Contraction
+from ...ops.table import Form
 from .anchor import Anchor
 from .anchor_maker import AnchorMaker
 from .fusion_group import FusionGroup

@@ -6,7 +6,8 @@ from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 
 from ...ir import Fusion, Node, Value
 from ...ops.builder import op_of
-from ...ops.table import Factory, Random, View
+from ...ops.forms import Factory, Random
+from ...ops.table import View
 from ..access.read_footprint import Read, sources_of
 from ..access.rough_instructions import LOAD_INSTRUCTIONS, MOVED, rough_instructions
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from ...ir import Node, Value
 from ...lazy import cached_property
 from ...ops.builder import op_of
-from ...ops.table import Random
+from ...ops.forms import Random
 from ...shapes.index_map import Index
 from ...symbolic.index_expr import Axis
 from ..access.read_footprint import Read, is_core

@@ -11,7 +11,8 @@ from itertools import pairwise, product
 
 from ...ir import Fusion, Value
 from ...ops.builder import op_of
-from ...ops.table import Random, View
+from ...ops.forms import Random
+from ...ops.table import View
 from ...shapes.index_map import Index
 from ...symbolic.index_expr import Affine, Axis, axes_in_order, digit, extent
 from ...symbolic.queries import is_known_equal

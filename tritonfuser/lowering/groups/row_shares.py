@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ...ir import Const, Fusion, Node, Value
 from ...ops.builder import as_call
-from ...ops.table import Reduction
+from ...ops.forms import Reduction
 from ...symbolic.queries import is_known_equal
 from ...symbolic.sizes import is_size
 from ..access.atomic_axes import AtomicAxes

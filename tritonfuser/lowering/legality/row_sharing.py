@@ -7,7 +7,7 @@ from math import prod
 
 from ...dtypes import DataType, compute_dtype
 from ...ops.builder import as_call
-from ...ops.table import Reduction
+from ...ops.forms import Reduction
 from ..segments.member import Member
 from ..segments.segment import Segment
 

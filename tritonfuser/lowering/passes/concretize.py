@@ -27,8 +27,9 @@ from ...ir import (
 )
 from ...ir_graph import depth_first
 from ...ops.builder import as_call, check_bytes
+from ...ops.forms import HostScalar
 from ...ops.parameters import Kind
-from ...ops.table import Call, HostScalar, Op
+from ...ops.table import Call, Op
 from ...symbolic.queries import assume_abs, assume_equal, assume_less, assume_same_shape
 from ...symbolic.sizes import integer, is_integer
 from .constant_folding import fold

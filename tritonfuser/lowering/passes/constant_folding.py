@@ -9,7 +9,8 @@ import torch
 
 from ...dtypes import Category, DataType, holding
 from ...ir import Const, Number
-from ...ops.table import Call, Pointwise
+from ...ops.forms import Pointwise
+from ...ops.table import Call
 from ...symbolic.queries import assume_at_most, assume_constant, assume_less, assume_max, assume_min
 from ...symbolic.sizes import integer, is_integer, is_size
 

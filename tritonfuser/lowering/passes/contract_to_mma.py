@@ -13,7 +13,8 @@ from ...dtypes import DataType
 from ...errors import SchedulingError
 from ...ir import Fusion, Node, Value
 from ...ops.builder import GraphBuilder, OpNamespace, as_call, op_of
-from ...ops.table import Contraction, Library, View
+from ...ops.forms import Contraction
+from ...ops.table import Library, View
 from ...symbolic.queries import assume_empty
 from ..product_policy import ProductPolicy
 from .substitution import next_free, renumber

@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 from ...ir import Fusion, Node, Value
 from ...ops.builder import GraphBuilder, OpNamespace, as_call
-from ...ops.table import Call, Composite
+from ...ops.forms import Composite
+from ...ops.table import Call
 from .substitution import Substitution, next_free, rebuilt
 
 Expansion = Callable[[OpNamespace, Call], Value | tuple[Value, ...]]

@@ -11,7 +11,8 @@ from dataclasses import replace
 
 from ...ir import Const, Fusion, Node, Value
 from ...ops.builder import GraphBuilder, as_call
-from ...ops.table import Moments, Pointwise, Reduction, Scan, Scatter, View
+from ...ops.forms import Moments, Pointwise, Reduction, Scan
+from ...ops.table import Scatter, View
 from ...symbolic.sizes import is_size
 from .constant_folding import neutral
 from .redundant_nodes import drop_dead

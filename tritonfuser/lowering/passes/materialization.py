@@ -13,7 +13,8 @@ from dataclasses import dataclass
 
 from ...ir import Fusion, Node, Value
 from ...ops.builder import GraphBuilder, as_call
-from ...ops.table import Factory, Library, Pointwise, Random, View
+from ...ops.forms import Factory, Pointwise, Random
+from ...ops.table import Library, View
 from ...symbolic.sizes import hint
 from ..access.read_footprint import ends_kernel
 from .redundant_nodes import drop_dead

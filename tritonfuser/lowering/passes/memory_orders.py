@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from ...ir import Fusion, Node, Value
 from ...ops.builder import GraphBuilder, as_call
-from ...ops.table import Library, Moments, Reduction
+from ...ops.forms import Moments, Reduction
+from ...ops.table import Library
 from ..access.aliases import requested_order, resolve
 from ..access.memory_orders import Order, common_orders, memory_orders, row_major
 from .substitution import Substitution, next_free, rebuilt

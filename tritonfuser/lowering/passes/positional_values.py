@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from ...ir import Fusion, Node, Value
 from ...ops.builder import GraphBuilder, as_call
-from ...ops.table import Factory, Pointwise, View
+from ...ops.forms import Factory, Pointwise
+from ...ops.table import View
 from ...symbolic.queries import is_known_equal
 from .rewriting import rewritten, viewed_results
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from ...dtypes import DataType
 from ...ir import Fusion, Node, ScalarType, Value
 from ...ops.builder import as_call
+from ...ops.forms import Random
 from ...ops.shape_rules import with_operands
-from ...ops.table import Random
 from .substitution import next_free
 
 Seeds = tuple[tuple[Value, Value], ...]

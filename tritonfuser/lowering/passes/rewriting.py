@@ -9,7 +9,8 @@ from dataclasses import replace
 from ...dtypes import DataType
 from ...ir import Const, Fusion, Node, Value
 from ...ops.builder import GraphBuilder, as_call
-from ...ops.table import Pointwise, View
+from ...ops.forms import Pointwise
+from ...ops.table import View
 from ...shapes.equal_extents import assume_types_equal
 from .redundant_nodes import drop_dead, merge_equal
 from .substitution import next_free

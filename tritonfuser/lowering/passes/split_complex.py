@@ -28,7 +28,8 @@ from ...ir import (
 )
 from ...ops.builder import GraphBuilder, OpNamespace, as_call, check_complex
 from ...ops.complex.pairs import Pair, cast
-from ...ops.table import Call, Pointwise, View
+from ...ops.forms import Pointwise
+from ...ops.table import Call, View
 from ...ops.typing_rules import operand_types
 from ...symbolic.queries import assume_same_shape
 from ..access.aliases import BufferView, buffer_strides, requested_order, resolve

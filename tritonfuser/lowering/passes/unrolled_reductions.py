@@ -15,7 +15,8 @@ from math import prod
 from ...dtypes import compute_dtype
 from ...ir import Fusion, Node, Value
 from ...ops.builder import GraphBuilder, as_call
-from ...ops.table import Factory, Pointwise, Reduction, View
+from ...ops.forms import Factory, Pointwise, Reduction
+from ...ops.table import View
 from ...symbolic.sizes import hint, is_size
 from .rewriting import rewritten
 from .splits.split_factors import reduced_extents

@@ -15,7 +15,8 @@ from ...device import LEAST_KERNEL_S, DeviceProperties
 from ...heuristics.params import TransposeParams
 from ...ir import Fusion, Node, Value
 from ...ops.builder import as_call
-from ...ops.table import Pointwise, View
+from ...ops.forms import Pointwise
+from ...ops.table import View
 from ...shapes.memory import contiguous_strides
 from ...symbolic.sizes import hint
 from ..access.aliases import buffer_strides

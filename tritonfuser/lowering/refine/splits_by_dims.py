@@ -15,7 +15,7 @@ from ...device import LEAST_KERNEL_S, DeviceProperties
 from ...heuristics.streams import Stream
 from ...ir import Fusion, Value
 from ...ops.builder import as_call
-from ...ops.table import Moments, Reduction
+from ...ops.forms import Moments, Reduction
 from ...symbolic.sizes import hint
 from ..access.read_footprint import is_reducer
 from ..fuse.scheduler_queries.splits import FIRST_RESULT_BYTES

@@ -13,9 +13,10 @@ from ...ir import Const, Dim, Number, TensorType, Value
 from ...symbolic.queries import assume_at_most, assume_less, assume_max, assume_min
 from ...symbolic.sizes import integer, is_integer
 from ..complex import pairs
+from ..forms import Composite, Factory
 from ..parameters import Kind, Param
 from ..shape_rules import ARG, extent, fail, tensor, with_attrs, with_operands
-from ..table import Call, Composite, Factory, Op
+from ..table import Call, Op
 from . import random_ops
 from .fills import as_class, dtype_attr, infer_shaped, number_of
 

@@ -12,9 +12,10 @@ import torch
 from ...dtypes import Category, DataType
 from ...errors import DefinitionError
 from ...ir import Arg, Const, Dim, TensorType, Value
+from ..forms import Composite, Random
 from ..parameters import Kind, Param
 from ..shape_rules import fail, tensor, with_operands
-from ..table import Call, Composite, Op, Random
+from ..table import Call, Op
 from . import philox
 from .fills import as_class, dtype_attr, infer_shaped
 

@@ -15,8 +15,9 @@ from ...dtypes import DataType, from_torch, holding
 from .. import typing_rules as rules
 from ..accuracy import ROUNDED, Accuracy
 from ..complex.pairs import Rule
+from ..forms import OperandType, Pointwise, TypingRule
 from ..parameters import Kind, Param
-from ..table import Op, OperandType, Pointwise, Samples, TypingRule
+from ..table import Op, Samples
 
 Variants = tuple[tuple[frozenset[DataType] | None, str], ...]
 Oracle = Callable[..., Any]

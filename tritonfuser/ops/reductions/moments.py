@@ -13,9 +13,10 @@ from ...ir import Dim, TensorType, Value
 from ...symbolic.queries import assume_equal, assume_max
 from ...symbolic.sizes import is_size
 from ..complex import pairs
+from ..forms import Composite, Moments
 from ..parameters import Kind, Param
 from ..shape_rules import fail, flags, reduced_dims, with_attrs, without
-from ..table import Call, Composite, Moments, Op
+from ..table import Call, Op
 
 _DIMS = (Param("arg", Kind.TENSOR), Param("dims", Kind.DIMS))
 _VAR_PARAMS = (*_DIMS, Param("correction", Kind.INT, 1), Param("keepdim", Kind.BOOL, False))

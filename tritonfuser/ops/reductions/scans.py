@@ -11,9 +11,10 @@ import torch
 from ...dtypes import Category
 from ...ir import Dim, TensorType
 from ..complex import pairs
+from ..forms import Scan
 from ..parameters import Kind, Param
 from ..shape_rules import fail, int_attr, with_attrs, with_operands, wrap_dim
-from ..table import Call, Op, Scan
+from ..table import Call, Op
 
 _PARAMS = (
     Param("arg", Kind.TENSOR),

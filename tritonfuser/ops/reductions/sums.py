@@ -15,9 +15,10 @@ from ...ir import Dim, TensorType, Value
 from ...symbolic.queries import assume_equal, assume_less
 from ...symbolic.sizes import is_integer
 from ..complex import pairs
+from ..forms import Reduction
 from ..parameters import Kind, Param
 from ..shape_rules import fail, flags, reduced_dims, with_attrs, with_operands, without
-from ..table import Call, Op, Reduction
+from ..table import Call, Op
 from . import moments, scans
 
 _PARAMS = (

@@ -10,6 +10,7 @@ import torch
 from ...ir import DYNAMIC, Dim, TensorType, Value
 from ...shapes.equal_extents import assume_dims_equal, assume_extents_equal
 from ...shapes.view_maps import broadcast_alias, broadcast_pull, expand_alias, expand_pull
+from ..forms import Composite
 from ..parameters import Kind, Param
 from ..shape_rules import (
     ARG,
@@ -22,7 +23,7 @@ from ..shape_rules import (
     view_of,
     wrap_dims,
 )
-from ..table import Call, Composite, Op, View
+from ..table import Call, Op, View
 
 # --- broadcast ---------------------------------------------------------------------------------
 

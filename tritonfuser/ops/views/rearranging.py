@@ -27,6 +27,7 @@ from ...shapes.view_maps import (
 from ...symbolic.extents import quotient
 from ...symbolic.queries import assume_less, assume_multiple
 from ...symbolic.sizes import is_integer
+from ..forms import Composite, HostScalar
 from ..parameters import Kind, Param
 from ..shape_rules import (
     ARG,
@@ -43,7 +44,7 @@ from ..shape_rules import (
     wrap_dim,
     wrap_dims,
 )
-from ..table import Call, Composite, HostScalar, Op, View
+from ..table import Call, Op, View
 from . import broadcasts, indexing, joins, slices
 
 # --- reshape ---------------------------------------------------------------------------------

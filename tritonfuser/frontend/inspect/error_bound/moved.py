@@ -11,7 +11,8 @@ import torch
 from ....dtypes import compute_dtype
 from ....ir import Arg, Value
 from ....ops.creation.fills import dtype_attr
-from ....ops.table import Call, Factory, Random
+from ....ops.forms import Factory, Random
+from ....ops.table import Call
 from .bounded import Bounded, exact, is_arithmetic, magnitude, roundoff
 
 FACTORY_ROUNDINGS = 4

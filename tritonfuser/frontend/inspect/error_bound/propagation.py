@@ -13,21 +13,10 @@ from ....dtypes import DataType, compute_dtype
 from ....ir import Arg, Const, Fusion, Node, Value
 from ....lowering.passes.arithmetic.reduced_precision import rounded_to_half
 from ....ops.builder import as_call
+from ....ops.forms import Factory, Materialize, Moments, Pointwise, Random, Reduction, Scan
 from ....ops.parameters import Kind
 from ....ops.pointwise.constructors import as_tensor
-from ....ops.table import (
-    Call,
-    Factory,
-    Library,
-    Materialize,
-    Moments,
-    Pointwise,
-    Random,
-    Reduction,
-    Scan,
-    Scatter,
-    View,
-)
+from ....ops.table import Call, Library, Scatter, View
 from ....ops.typing_rules import operand_types
 from ..oracle import last_uses
 from .bounded import Bounded, exact, is_arithmetic, stored

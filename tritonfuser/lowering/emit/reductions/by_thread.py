@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import reduce
 
 from ....device import NVIDIA_WARP_SIZE
-from ....ops.table import Reduction
+from ....ops.forms import Reduction
 from ...tile.tile import Tile
 from ..lines import Name
 from .member_tile import MemberTile

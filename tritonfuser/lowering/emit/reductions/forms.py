@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ....ops.builder import as_call
-from ....ops.table import Moments, Reduction, Scan
+from ....ops.forms import Moments, Reduction, Scan
 from ...segments.member import Member
 from ...tile.axis_map import RowMaps
 from .member_tile import Finish, MemberTile, ReductionContext

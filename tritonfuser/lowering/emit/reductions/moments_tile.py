@@ -8,7 +8,7 @@ from typing import cast
 
 from ....dtypes import DataType
 from ....ops import registry
-from ....ops.table import Moments, Reduction
+from ....ops.forms import Moments, Reduction
 from ....symbolic.sizes import is_size
 from ...segments.member import Member
 from ...tile.tile import Tile

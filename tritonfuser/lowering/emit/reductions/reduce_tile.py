@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ....ops.table import Reduction
+from ....ops.forms import Reduction
 from ..lines import Name, Summed
 from .by_thread import Exchange, across_tiles, exchanges, joined
 from .member_tile import Finish, MemberTile

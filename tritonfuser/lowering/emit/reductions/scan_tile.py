@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ....ops.table import Scan
+from ....ops.forms import Scan
 from ..lines import Name
 from .member_tile import MemberTile
 

@@ -12,7 +12,7 @@ from ....heuristics.integers import ceil_div
 from ....heuristics.problem import Problem
 from ....heuristics.programs import leaves_idle, programs_of, share_of_bandwidth
 from ....ops.builder import as_call
-from ....ops.table import Moments, Reduction
+from ....ops.forms import Moments, Reduction
 from ....symbolic.choices import choose, choose_number, env_among
 from ...passes.splits.factors import known_divisors
 from ...passes.splits.remainders import may_leave_remainder

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ....ir import Value
 from ....ops.builder import as_call
-from ....ops.table import Reduction
+from ....ops.forms import Reduction
 from ....symbolic.index_expr import Axis, extent
 from ....symbolic.sizes import is_size
 from ...groups.fusion_group import FusionGroup

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from ....ir import Node, Value
 from ....ops.builder import as_call
-from ....ops.table import Contraction, Scan
+from ....ops.forms import Contraction, Scan
 from ...groups.fusion_group import FusionGroup
 from ...groups.online_pairs import online_pairs
 from ...passes.splits.split_factors import (

@@ -17,7 +17,7 @@ from typing import TypeGuard
 from ....dtypes import DataType
 from ....ir import Arg, Const, Extent, Fusion, Node, Value
 from ....ops.builder import GraphBuilder, as_call
-from ....ops.table import Pointwise
+from ....ops.forms import Pointwise
 from ....symbolic.sizes import is_size
 from ..rewriting import rewritten
 

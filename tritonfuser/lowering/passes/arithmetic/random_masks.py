@@ -17,7 +17,8 @@ from ....dtypes import DataType
 from ....ir import Const, Fusion, Node, Value
 from ....ops.builder import GraphBuilder, as_call
 from ....ops.creation import philox
-from ....ops.table import Library, Pointwise
+from ....ops.forms import Pointwise
+from ....ops.table import Library
 from ....ops.typing_rules import operand_types
 from ..rewriting import is_copy, rewritten, with_number
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from ....dtypes import Category, DataType
 from ....ir import Fusion, Node, Value
 from ....ops.builder import GraphBuilder, op_of
-from ....ops.table import Moments, Reduction
+from ....ops.forms import Moments, Reduction
 from ..rewriting import adds_one, is_copy, is_float, rewritten, with_number
 
 _APPROXIMATIONS = {

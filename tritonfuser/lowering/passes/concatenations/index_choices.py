@@ -11,7 +11,8 @@ from typing import NamedTuple
 from ....dtypes import DataType
 from ....ir import Arg, Const, Fusion, Node, Value
 from ....ops.builder import GraphBuilder, as_call
-from ....ops.table import Pointwise, View
+from ....ops.forms import Pointwise
+from ....ops.table import View
 from ....shapes.broadcasting import broadcast_index
 from ....shapes.index_map import Index
 from ....symbolic.index_expr import Affine, Axis, digit

@@ -19,7 +19,8 @@ from ....device import VECTOR_BYTES
 from ....dtypes import DataType
 from ....ir import Const, Fusion, Node, Value
 from ....ops.builder import GraphBuilder, as_call
-from ....ops.table import Moments, Pointwise, Reduction, View
+from ....ops.forms import Moments, Pointwise, Reduction
+from ....ops.table import View
 from ....symbolic.index_expr import Axis, digit
 from ....symbolic.queries import is_known_equal
 from ....symbolic.sizes import is_size

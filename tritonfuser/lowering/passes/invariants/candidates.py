@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from ....ir import Fusion, Node, Value
 from ....ops.builder import as_call
-from ....ops.table import Pointwise, View
+from ....ops.forms import Pointwise
+from ....ops.table import View
 from ....shapes.memory import Memory, contiguous_strides
 from ....symbolic.queries import is_known_equal
 from ....symbolic.sizes import hint

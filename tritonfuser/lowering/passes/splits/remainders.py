@@ -15,7 +15,7 @@ from ....ir import Node, Value
 from ....ops import registry
 from ....ops.arguments import bind
 from ....ops.builder import GraphBuilder, as_call
-from ....ops.table import Moments, Reduction
+from ....ops.forms import Moments, Reduction
 from ....symbolic.queries import assume_at_most, is_known_equal
 from ..constant_folding import neutral
 from .combine_partials import FirstStep, combine_moments_and_rest, define_result

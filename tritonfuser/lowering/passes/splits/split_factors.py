@@ -8,7 +8,7 @@ from math import prod
 
 from ....ir import Node, Value
 from ....ops.builder import as_call
-from ....ops.table import Moments, Reduction
+from ....ops.forms import Moments, Reduction
 from ....symbolic.queries import assume_equal, assume_same_shape, is_known_equal
 from ....symbolic.sizes import hint, is_size
 from .factors import (

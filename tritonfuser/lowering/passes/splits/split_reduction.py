@@ -13,8 +13,9 @@ from typing import NamedTuple
 from ....dtypes import compute_dtype
 from ....ir import Fusion, Node, Value
 from ....ops.builder import GraphBuilder, as_call
+from ....ops.forms import Contraction, Moments, Reduction, Scan
 from ....ops.mma import product_bias, product_sizes
-from ....ops.table import Call, Contraction, Moments, Reduction, Scan
+from ....ops.table import Call
 from ..constant_folding import neutral
 from ..redundant_nodes import drop_dead
 from ..substitution import next_free, renumber

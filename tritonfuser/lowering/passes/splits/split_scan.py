@@ -9,8 +9,8 @@ from __future__ import annotations
 from ....dtypes import compute_dtype
 from ....ir import Node, Value
 from ....ops.builder import GraphBuilder, as_call
+from ....ops.forms import Scan
 from ....ops.shape_rules import int_attr
-from ....ops.table import Scan
 from ..constant_folding import neutral
 from .combine_partials import define_result
 
