@@ -20,7 +20,7 @@ from tritonfuser import (
     TensorDomain,
     multidevice,
 )
-from tritonfuser.frontend.record.handles import LOOP_METHODS
+from tritonfuser.frontend.record.refused_methods import LOOP_METHODS
 
 X = ParallelType.mesh_x
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NoReturn, SupportsIndex
+from typing import Any, SupportsIndex
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from ..vocabulary.location import user_line
 from ..vocabulary.unavailable import SCHEDULE_HINT, UnavailableError
 from .device_mesh import DeviceMesh
 from .recorded_operators import RecordedOperators
+from .refused_methods import LOOP_METHODS, refused
 from .statements import Expr, Home, Statement, Text
 
 
@@ -276,37 +277,8 @@ class TensorView(Val):
         return f"T{value.index}_{memory}_{value.dtype.value}[{dims}]"
 
 
-LOOP_METHODS = (
-    "swizzle",
-    "inline_at",
-    "cache_before",
-    "cache_after",
-    "cache_fork",
-    "circular_buffer",
-    "compute_with",
-    "promote_reuse",
-    "double_buffer",
-    "apply_mma_swizzle",
-)
-"""Methods of nvFuser's that schedule the loops of a kernel by hand."""
-
-
-def _refused(name: Text) -> Callable[..., NoReturn]:
-    def method(self: TensorView, *args: Any, **kwargs: Any) -> NoReturn:
-        raise UnavailableError(
-            f"TensorView.{name}() is not available in tritonfuser",
-            loc=user_line(),
-            hint=SCHEDULE_HINT,
-        )
-
-    method.__name__ = name
-    method.__qualname__ = f"TensorView.{name}"
-    method.__doc__ = f"Not available: {SCHEDULE_HINT}"
-    return method
-
-
 for _name in LOOP_METHODS:
-    setattr(TensorView, _name, _refused(_name))
+    setattr(TensorView, _name, refused(_name))
 
 
 class OpExpr(Expr):
