@@ -10,8 +10,7 @@ import torch
 from ...errors import ArgumentError
 from ...ops.registry import BY_OPERATOR
 from ..vocabulary.location import user_line
-
-NUMBERS = (bool, int, float, complex)
+from .constants import NUMBERS
 
 
 class RecordedOperators(ABC):

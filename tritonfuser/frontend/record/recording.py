@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import torch
 
-from ...dtypes import DTYPE_TEXT, Category, DataType, data_type, dtype_advice, int_range, of_python
-from ...errors import ArgumentError, DefinitionError, SourceLoc, TritonFuserError
-from ...ir import Attr, Const, Fusion, Number, Operand, Output, ScalarType, Value
+from ...dtypes import DTYPE_TEXT, DataType, data_type, dtype_advice
+from ...errors import DefinitionError, SourceLoc, TritonFuserError
+from ...ir import Attr, Const, Fusion, Operand, Output, ScalarType, Value
 from ...ops import registry
-from ...ops.arguments import bind, shown
+from ...ops.arguments import bind
 from ...ops.builder import GraphBuilder
 from ...shapes.equal_extents import assume_extents_fit
 from ...symbolic.extents import SymbolicExtent, symbol
 from ..vocabulary.location import user_line
+from .constants import constant, incompatible
 from .device_mesh import DeviceMesh
 from .handles import TensorView, Val, handle_of, unwrap, wrap
 from .layouts import define_tensor_type
 from .sharding import Shardings, sharding_of
 from .tensor_domain import TensorDomain, domain_of
-
-NUMBERS = (bool, int, float, complex)
 
 
 class Recording:
@@ -153,7 +150,7 @@ class Recording:
             asked, dtype = dtype, None if dtype is None else data_type(dtype)
             if asked is not None and dtype is None:
                 wrong = f"dtype must be {DTYPE_TEXT}, got {asked!r}"
-                raise _incompatible("define_scalar", wrong, dtype_advice(asked))
+                raise incompatible("define_scalar", wrong, dtype_advice(asked))
             if dtype is DataType.Null:
                 raise DefinitionError("define_scalar: a scalar cannot be of DataType.Null")
             if value is not None:
@@ -264,7 +261,7 @@ class Recording:
 
     def _own(self, handle: Any, what: str) -> Operand:
         if not isinstance(handle, Val):
-            raise _incompatible(what, f"expected a value of this definition, got {handle!r}")
+            raise incompatible(what, f"expected a value of this definition, got {handle!r}")
         value = handle.value
         if isinstance(value, Const):
             return value
@@ -283,7 +280,7 @@ class Recording:
     def _tensor(self, handle: Any, name: str) -> Value:
         if not isinstance(handle, TensorView):
             kind = "a scalar" if isinstance(handle, Val) else f"{handle!r}"
-            raise _incompatible("add_output", f"{name} must be a TensorView, got {kind}")
+            raise incompatible("add_output", f"{name} must be a TensorView, got {kind}")
         value = self._own(handle, "add_output")
         assert isinstance(value, Value)
         return value
@@ -303,63 +300,5 @@ def outside(what: str, line: SourceLoc) -> DefinitionError:
     )
 
 
-def _incompatible(name: str, what: str, hint: str = "") -> ArgumentError:
-    return ArgumentError(f"{name}(): incompatible function arguments: {what}", hint=hint)
-
-
 def _is_cast(out: Value, source: Value) -> bool:
     return out.is_tensor and out.tensor.shape == source.tensor.shape and out.dtype != source.dtype
-
-
-def constant(value: Any, dtype: DataType | None) -> Const:
-    """A Python number as a constant, converted to ``dtype`` where one is given.
-
-    Raises
-    ------
-    ArgumentError
-        ``value`` is no number.
-    DefinitionError
-        The dtype has no such number: an integer for nan.
-    """
-    if isinstance(value, np.generic) or (isinstance(value, torch.Tensor) and not value.dim()):
-        value = value.item()
-    if not isinstance(value, NUMBERS):
-        raise _incompatible("define_scalar", f"expected a number, got {shown(value)}")
-    _check_range(value, value, dtype)
-    if dtype is None:
-        return Const(value, of_python(value))
-    converted = _converted(value, dtype)
-    _check_range(converted, value, dtype)
-    return Const(converted, dtype)
-
-
-def _check_range(number: Number, given: Number, dtype: DataType | None) -> None:
-    # An int64 is wrapped to fewer bits.
-    held = DataType.UInt64 if dtype is DataType.UInt64 else DataType.Int
-    if isinstance(number, int) and number not in int_range(held):
-        raise _incompatible("define_scalar", f"expected a {held}, got {shown(given)}")
-
-
-def _whole(value: float, dtype: DataType) -> int:
-    if not math.isfinite(value):
-        raise DefinitionError(f"define_scalar: expected a finite number for {dtype}, got {value}")
-    return int(value)
-
-
-def _converted(value: Number, dtype: DataType) -> Number:
-    category = dtype.info.category
-    if category is Category.COMPLEX:
-        return complex(value)
-    real = value.real if isinstance(value, complex) else value
-    if category is Category.BOOL:
-        return bool(real)
-    if category is Category.INT:
-        return _whole(real, dtype)
-    if dtype.info.torch is None or dtype is DataType.Double:
-        return float(real)
-    wide = torch.tensor(float(real), dtype=torch.float64)
-    try:
-        rounded: float = wide.to(dtype.info.torch).item()
-    except NotImplementedError:  # numbers of four bits
-        raise DefinitionError(f"define_scalar: torch has no number of {dtype}") from None
-    return rounded

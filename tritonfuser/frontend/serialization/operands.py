@@ -8,7 +8,7 @@ from typing import Any
 from ...dtypes import DataType
 from ...ir import Arg, Attr, Const, Number, Operand, Value
 from ...ops.parameters import Kind, Param
-from ..record.recording import constant
+from ..record.constants import constant
 from . import plain_data
 
 Values = Mapping[str, Value]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Union
@@ -19,14 +18,15 @@ from triton.runtime import cache as triton_cache
 
 from ... import options
 from ...device import AMD_WAVEFRONT_SIZE, NVIDIA_WARP_SIZE
-from ...dtypes import Category
 from ...errors import LoweringError, OptionError, UnsupportedDeviceError
 from ...forks import Lock
 from ...lazy import cached_property
-from ..kernel_source import Argument, KernelSource
+from ..kernel_source import KernelSource
 from .launch import Launcher, load
 from .module_loader import failure, jit_function
+from .parser_races import causes, parsed_again
 from .spills import registers_of, spilled_bytes, with_limit, without_limit
+from .triton_arguments import attributes, compile_options, signature
 from .triton_cache import directory_error, found_or_made
 from .triton_lock import LANGUAGE
 
@@ -204,11 +204,11 @@ def _compiled(source: KernelSource, gpu: GPUTarget, aligned: tuple[bool, ...]) -
         function = jit_function(source)
         try:
             text = ASTSource(
-                function, _signature(source), dict(source.constants), _attrs(source, aligned)
+                function, signature(source), dict(source.constants), attributes(source, aligned)
             )
             binary = found_or_made(
-                lambda: _parsed_again(
-                    lambda: triton.compile(text, target=gpu, options=_options(source))
+                lambda: parsed_again(
+                    lambda: triton.compile(text, target=gpu, options=compile_options(source))
                 ),
                 _WHOLE[gpu.backend],
             )
@@ -223,38 +223,6 @@ def _compiled(source: KernelSource, gpu: GPUTarget, aligned: tuple[bool, ...]) -
         if kind in compiled.asm:
             options.dump("ptx", compiled.asm[kind])
     return compiled
-
-
-_PARSES = 5
-"""Attempts to compile a kernel while Python's parser fails."""
-
-
-def _parsed_again(build: Callable[[], Any]) -> Any:
-    """Call what parses a kernel's text: again where Python's parser fails for another thread.
-
-    It counts its depth for all threads together (python/cpython#106905), so that of several that
-    parse at once one is told of a ``recursion depth mismatch``. Of a function that a kernel calls
-    Triton tells as a ``CompilationError`` of the kernel.
-    """
-    for _ in range(_PARSES - 1):
-        try:
-            return build()
-        except (SystemError, CompilationError) as error:
-            if not any(map(_is_of_parser, _causes(error))):
-                raise
-    return build()
-
-
-def _is_of_parser(error: BaseException) -> bool:
-    return isinstance(error, SystemError) and "recursion depth mismatch" in str(error)
-
-
-def _causes(error: BaseException) -> Iterator[BaseException]:
-    """An error, and what it was raised for, the last one last."""
-    cause: BaseException | None = error
-    while cause is not None:
-        yield cause
-        cause = cause.__cause__
 
 
 @cache
@@ -277,45 +245,6 @@ def digest() -> None:
             key()
 
 
-def signature_of(source: KernelSource, arg: Argument) -> str:
-    """An argument's type as Triton writes it: ``*bf16``, ``i64``."""
-    info = arg.dtype.info
-    if info.torch is None or (info.category is Category.COMPLEX and not arg.is_tensor):
-        raise LoweringError(f"kernel {source.name}: no argument {arg.name} of {arg.dtype}")
-    return f"*{info.signature}" if arg.is_tensor else info.signature
-
-
-def _signature(source: KernelSource) -> dict[str, str]:
-    signature = {arg.name: signature_of(source, arg) for arg in source.passed}
-    return {**signature, **{name: "constexpr" for name, _ in source.constants}}
-
-
-def _attrs(source: KernelSource, aligned: tuple[bool, ...]) -> dict[tuple[int], list[list[Any]]]:
-    flags = [
-        arg.is_tensor and flag and arg.name not in source.unaligned
-        for arg, flag in zip(source.args, aligned, strict=True)
-    ]
-    flags += [size.multiple % 16 == 0 for size in source.sizes]
-    flags += [False for _ in source.inverses]
-    flags += [True for memory in (source.workspace, source.arrivals) if memory is not None]
-    return {(place,): [["tt.divisibility", 16]] for place, flag in enumerate(flags) if flag}
-
-
-def _options(source: KernelSource) -> dict[str, Any]:
-    return {
-        "num_warps": source.num_warps,
-        "num_stages": source.num_stages,
-        "enable_fp_fusion": options.current().fma,
-        **({"launch_pdl": True} if source.follows else {}),
-        **({"launch_cooperative_grid": True} if source.workspace else {}),
-        **({"maxnreg": source.max_registers} if source.max_registers else {}),
-        # Integers wrap around as in torch: no assertions about that.
-        **({"debug": True, "sanitize_overflow": False} if source.asserts else {}),
-        # As torch's own kernels: log of 1e-40 is -92, not minus infinity. Costs no instructions.
-        "enable_reflect_ftz": False,
-    }
-
-
 def _interpreted(source: KernelSource, gpu: GPUTarget) -> OptionError:
     """With TRITON_INTERPRET set, the functions that kernels call have no code to compile."""
     return OptionError(
@@ -329,7 +258,7 @@ def _refused(source: KernelSource, gpu: GPUTarget, error: Exception) -> Lowering
     """Triton's error with the innermost line of this kernel's text that it tells of."""
     line = None
     what = f"{type(error).__name__}: {error}"
-    for cause in _causes(error):
+    for cause in causes(error):
         if isinstance(cause, CompilationError):
             what = str(cause.error_message or what)
             line = _line_of(source, cause) or line

@@ -10,8 +10,8 @@ from triton.runtime import driver
 
 from ... import options
 from ..kernel_source import KernelSource
-from .compile import signature_of
 from .module_loader import jit_function
+from .triton_arguments import signature_of
 
 
 class _Anything:
