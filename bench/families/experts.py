@@ -9,7 +9,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from .decoders import Attention, Sizes, Traits
+from .decoder_sizes import Sizes
+from .decoders import Attention, Traits
 from .family import Family, Step
 from .layers import GatedMLP, RMSNorm, merge_heads, rotary_tables, rotated, split_heads
 

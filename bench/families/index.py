@@ -15,6 +15,7 @@ from . import (
     generative,
     graphs,
     implicit,
+    layer_norm_decoders,
     losses,
     messages,
     mixers,
@@ -27,6 +28,7 @@ from .family import Family
 
 _MODULES = (
     decoders,
+    layer_norm_decoders,
     experts,
     encoders,
     disentangled,

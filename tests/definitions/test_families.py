@@ -67,13 +67,13 @@ def test_a_failure_does_not_end_the_others(monkeypatch, capsys):
 def test_families_of_other_modules(monkeypatch, capsys):
     seen = []
     monkeypatch.setattr(command, "_recorded", lambda family: seen.append(family) or True)
-    monkeypatch.setattr(sys, "argv", ["record", "bench.families.decoders:PHI", "dit"])
+    monkeypatch.setattr(sys, "argv", ["record", "bench.families.layer_norm_decoders:PHI", "dit"])
     command.main()
     assert seen == [FAMILIES["phi"], FAMILIES["dit"]]
     for name, text in [
         ("bench.families.decoders:NOBODY", "expected a Family of a module"),
         ("bench.nowhere:PHI", "expected a Family of a module"),
-        ("bench.families.decoders:Sizes", "expected a Family, got type"),
+        ("bench.families.decoder_sizes:Sizes", "expected a Family, got type"),
     ]:
         monkeypatch.setattr(sys, "argv", ["record", name])
         with pytest.raises(SystemExit):
