@@ -9,49 +9,24 @@ params of one problem often have the same tile, and other warps.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Iterator
 
-from ....device import CACHE_LINE_BYTES, NVIDIA_WARP_SIZE, VECTOR_BYTES
+from ....device import NVIDIA_WARP_SIZE, VECTOR_BYTES
 from ...params import KernelParams
 from ...problem import Problem
 from ...streams import Stream
 from ..digits import index_instructions
-from ..footprint import Side, TensorStrides, Tile, tile_over
+from ..footprint import Side, tile_over
 from ..found_again import L1Cache
 from ..gathered import Gathered, most_running, running, together
 from ..refetched import LostBytes, Reread, tiles_beside
 from ..tiles import KernelTile
-from ..traffic import FETCHED_BYTES, Traffic, Windows, partly_written_bytes
-from .access import (
-    R,
-    RowTensor,
-    TileTensor,
-    X,
-    access,
-    is_skewed,
-    layout,
-    running_side,
-    slice_bytes,
-)
-from .rests import RowRests, row_rest
+from ..traffic import Traffic, Windows
+from .access import R, RowTensor, TileTensor, X, layout, running_side, slice_bytes
+from .rests import RowRests
 from .staged import staged_apart
+from .step_bytes import StepBytes, TileTraffic
 from .warps import RowWarps
-
-
-class _TileTraffic(NamedTuple):
-    """What all threads of a program load and store together in a step, and of which tensors."""
-
-    loaded_bytes: float
-    fetched_bytes: float
-    again_bytes: float
-    stored_bytes: float
-    sector_bytes: float
-    partly_bytes: float
-    extra_bytes: float
-    lost_bytes: float
-    loaded_elements: float
-    touched: list[TileTensor]
 
 
 class RowStreams:
@@ -70,7 +45,7 @@ class RowStreams:
             for streams in (problem.streams, problem.results)
             for stream, times in Counter(streams).items()
         ]
-        self._tiles: dict[tuple[KernelTile, int], _TileTraffic] = {}
+        self._tiles: dict[tuple[KernelTile, int], TileTraffic] = {}
         self._warps = RowWarps(problem)
         self._lost = LostBytes(problem)
         self._rests = RowRests(problem)
@@ -160,11 +135,13 @@ class RowStreams:
             lost = self._rests.between_warps(shared, moved, tile, threads) if shared else 0.0
         return (at_once.lost_bytes + lost) * tile.programs * tile.steps * tile.passes
 
-    def _at_once(self, tile: KernelTile, align: int) -> _TileTraffic:
+    def _at_once(self, tile: KernelTile, align: int) -> TileTraffic:
         key = tile, align
         found = self._tiles.get(key)
         if found is None:
-            found = self._tiles[key] = self._touched(tile, align)
+            found = self._tiles[key] = StepBytes(self._problem, tile, align).of(
+                self.tensors, self._rests
+            )
         return found
 
     def _windows(
@@ -206,88 +183,6 @@ class RowStreams:
                 each = min(new * tile.steps, stream.total_bytes) * stream.fresh_share * tensor.times
                 yield stream, lost.rereads([Reread(each, along)]) * tile.programs
 
-    def _touched(self, tile: KernelTile, align: int) -> _TileTraffic:
-        problem = self._problem
-        places, (rows, row) = problem.places, (max(problem.parallel, 1), max(problem.reduced, 1))
-        sides = Side(places[X], tile.x), Side(places[R], tile.r)
-        positions = tile_over(problem.axes, sides)
-        one_row = (
-            tile_over(problem.axes, (Side(places[X], 1), sides[R])) if align > 1 else positions
-        )
-        all_positions = tile.programs * tile.steps * tile.x * tile.r
-        valid = min(problem.parallel * row / max(all_positions, 1), 1.0)
-        # Positions behind the end are counted like others: what is valid is known of all tiles.
-        more = max(tile.x / rows, 1.0), max(tile.r / row, 1.0)
-        loaded = fetched = again = stored = partly = sectors = elements = 0.0
-        touched, rests, met_by = [], [], []
-        for tensor in self.tensors:
-            stream = tensor.stream
-            along_x, along_r = stream.along_x, stream.along_r
-            count = (tile.x if along_x else 1) * (tile.r if along_r else 1)
-            is_before = _is_before(stream, tile)
-            often = tensor.times / _steps_without(tensor, tile, is_before)
-            in_last_pass = stream.is_in_last_pass and not is_before
-            taken = often * (1 / tile.passes) if in_last_pass else often
-            scale = (more[X] if along_x else 1.0) * (more[R] if along_r else 1.0) * taken
-            same = max(min(stream.r_same, tile.r), 1) if along_r else 1
-            moved = count * stream.item_bytes
-            skewed = is_skewed(stream, align)
-            met, times = (one_row, tile.x) if skewed else (positions, 1)
-            distinct, sector_bytes = tensor.strides.touched(met)
-            new, sector_bytes = times * distinct * stream.item_bytes, times * sector_bytes
-            if stream.is_store:
-                stored += moved * taken
-                if not tensor.gathered:
-                    partly += partly_written_bytes(new, sector_bytes) * scale
-            else:
-                scale *= stream.fresh_share
-                elements += count * taken
-                loaded += moved * often
-                fetched += new * scale
-                again += 0.0 if stream.is_late else new * scale
-            sectors += sector_bytes * scale
-            if along_x:
-                scale /= _steps_of_a_row(tensor, tile)
-                met_by.append((tensor.strides, met, times, scale))
-                pair_bytes = times * tensor.strides.touched(met, FETCHED_BYTES)[1]
-                beside = max(pair_bytes - new * (1 + tensor.unused), 0.0)
-                if beside:
-                    near, far = beside, beside
-                    if stream.is_store:  # what is stored in part is read too
-                        near, far = 2 * beside, 2 * sector_bytes - new
-                    rests.append(row_rest(tensor.strides, met, near * scale, far * scale))
-            share = valid if tensor.is_full else 1.0
-            shaped = not stream.is_store and along_r and (tensor.is_full or tile.x == 1)
-            side, vector = access(tensor, tile, align)
-            blocks = (1 if skewed else tile.x), tile.r
-            touched.append(
-                TileTensor(
-                    tensor=tensor,
-                    elements=count // (same & -same),
-                    valid=share,
-                    often=often,
-                    taken=taken,
-                    has_layout=shaped,
-                    side=side,
-                    vector=vector,
-                    blocks=blocks[::-1] if side else blocks,
-                )
-            )
-        lines = _line_bytes(met_by) if rests else 0.0
-        extra, lost = self._rests.of_step(rests, tile, lines) if rests else (0.0, 0.0)
-        return _TileTraffic(
-            loaded, fetched, again, stored, sectors, partly, extra, lost, elements, touched
-        )
-
-
-def _line_bytes(met_by: Iterable[tuple[TensorStrides, Tile, int, float]]) -> float:
-    """Bytes of the cache lines that a step touches: of each tensor by positions, which it has so
-    many times, and which count by a share."""
-    found = 0.0
-    for strides, met, times, share in met_by:
-        found += times * strides.touched(met, CACHE_LINE_BYTES)[1] * share
-    return found
-
 
 def _warps_drift(params: KernelParams, tile: KernelTile) -> bool:
     """Whether warps do not meet in the steps of a loop along a row: only pipelines make them."""
@@ -297,23 +192,3 @@ def _warps_drift(params: KernelParams, tile: KernelTile) -> bool:
 def _is_stored_whole(tensor: RowTensor) -> bool:
     """Whether all positions are stored, at no indices of another tensor."""
     return tensor.stream.is_store and tensor.is_full and tensor.gathered is None
-
-
-def _steps_without(tensor: RowTensor, tile: KernelTile, is_before: bool) -> float:
-    """The steps, or the steps of a pass, of which one loads or stores a tensor."""
-    if is_before:
-        return tile.steps * tile.passes
-    ends = tensor.is_result and not tile.over_rows
-    return tile.steps if ends else 1
-
-
-def _steps_of_a_row(tensor: RowTensor, tile: KernelTile) -> float:
-    """The steps that load the same elements of a tensor, since it does not run along their loop:
-    the first of them fetches these."""
-    is_same = not tensor.stream.along_r and not tile.over_rows and not tensor.is_result
-    return tile.steps * tile.passes if is_same else 1
-
-
-def _is_before(stream: Stream, tile: KernelTile) -> bool:
-    """Whether a tensor is loaded before a loop over rows: all of them share it."""
-    return tile.over_rows and not stream.along_x and not stream.is_store
