@@ -10,6 +10,7 @@ from tritonfuser import DataType, FusionDefinition
 from tritonfuser.dtypes import from_torch
 
 from .attention import attention, attention_backward
+from .mlp import mlp, mlp_backward
 from .sizes import KEEP, Sizes
 from .writer import Writer
 
@@ -25,52 +26,27 @@ def define(fd: FusionDefinition, sizes: Sizes, dtype: torch.dtype) -> None:
     p = {name: w.tensor(shape, w.dtype) for name, shape in sizes.weights().items()}
     grads: dict[str, Any] = {}
 
-    # Attention.
+    # Forward.
     x0 = w.wide(ops.reshape(ops.embedding_fwd(tokens, p["embedding"]), new_shape=[rows, width]))
     attended = attention(w, x0, p, cos, sin)
     projected = ops.linear(attended.merged, p["proj"], p["proj_bias"])
     chance = ops.uniform(0.0, 1.0, [rows, width], rng_seed=seed, rng_offset=offset)
     kept = ops.mul(w.wide(ops.lt(chance, KEEP)), 1 / KEEP)
     x1 = ops.add(x0, ops.mul(w.wide(projected), kept))
+    between = mlp(w, x1, p)
+    x2 = ops.add(x1, w.wide(ops.linear(between.act, p["down"], p["down_bias"])))
 
-    # The MLP.
-    n2, normed2, scale2 = w.layer_norm(x1, p["norm2"], p["norm2_bias"])
-    raised, raised_slope = w.gelu(w.wide(ops.linear(n2, p["up"], p["up_bias"])))
-    gated, gated_slope = w.silu(w.wide(ops.linear(n2, p["gate"])))
-    act = w.narrow(ops.mul(raised, gated))
-    x2 = ops.add(x1, w.wide(ops.linear(act, p["down"], p["down_bias"])))
-
-    # The loss, and its gradient.
+    # The head, the loss and its gradient.
     n3, scale3 = w.rms_norm(x2, p["norm3"])
-    logits = w.wide(ops.linear(n3, p["head"]))
-    top = ops.max(logits, dims=[1], keepdim=True)
-    exps = ops.sum(ops.exp(ops.sub(logits, top)), dims=[1], keepdim=True)
-    normalizer = ops.add(ops.log(exps), top)
-    own = ops.take_along_axis(logits, ops.broadcast(labels, [False, True]), 1)
-    fd.add_output(ops.mul(ops.sum(ops.sub(normalizer, own)), 1.0 / rows))
-    chances = ops.exp(ops.sub(logits, normalizer))
-    d_logits = w.narrow(ops.mul(ops.sub(chances, w.wide(w.hits(labels))), 1.0 / rows))
+    d_logits = _loss(w, w.wide(ops.linear(n3, p["head"])), labels)
     grads["head"] = w.weight_grad(d_logits, n3)
     d_n3 = w.wide(ops.matmul(d_logits, p["head"]))
     d_x2, grads["norm3"] = w.rms_norm_backward(d_n3, x2, scale3, p["norm3"])
 
-    # The MLP's backward.
-    d_down = w.narrow(d_x2)
-    grads["down"] = w.weight_grad(d_down, act)
-    grads["down_bias"] = w.over_rows(d_x2)
-    d_act = w.wide(ops.matmul(d_down, p["down"]))
-    d_up = ops.mul(ops.mul(d_act, gated), raised_slope)
-    d_gate = w.narrow(ops.mul(ops.mul(d_act, raised), gated_slope))
-    grads["up_bias"] = w.over_rows(d_up)
-    d_up = w.narrow(d_up)
-    grads["up"], grads["gate"] = w.weight_grad(d_up, n2), w.weight_grad(d_gate, n2)
-    d_n2 = ops.add(ops.matmul(d_up, p["up"]), ops.matmul(d_gate, p["gate"]))
-    d_rows, grads["norm2"], grads["norm2_bias"] = w.layer_norm_backward(
-        w.wide(d_n2), normed2, scale2, p["norm2"]
-    )
+    # Backward.
+    d_rows, found = mlp_backward(w, d_x2, between, p)
+    grads.update(found)
     d_x1 = ops.add(d_x2, d_rows)
-
-    # Attention's backward.
     d_proj = ops.mul(d_x1, kept)
     grads["proj_bias"] = w.over_rows(d_proj)
     d_rows, found = attention_backward(w, w.narrow(d_proj), attended, p, cos, sin)
@@ -81,6 +57,18 @@ def define(fd: FusionDefinition, sizes: Sizes, dtype: torch.dtype) -> None:
 
     for name in p:
         fd.add_output(grads[name])
+
+
+def _loss(w: Writer, logits: Any, labels: Any) -> Any:
+    """Return the mean cross entropy from the step. Gives the gradient of the logits in 16 bits."""
+    ops, share = w.ops, 1.0 / w.sizes.rows
+    top = ops.max(logits, dims=[1], keepdim=True)
+    exps = ops.sum(ops.exp(ops.sub(logits, top)), dims=[1], keepdim=True)
+    normalizer = ops.add(ops.log(exps), top)
+    own = ops.take_along_axis(logits, ops.broadcast(labels, [False, True]), 1)
+    w.fd.add_output(ops.mul(ops.sum(ops.sub(normalizer, own)), share))
+    chances = ops.exp(ops.sub(logits, normalizer))
+    return w.narrow(ops.mul(ops.sub(chances, w.wide(w.hits(labels))), share))
 
 
 def record(sizes: Sizes, dtype: torch.dtype) -> FusionDefinition:
