@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 WORDS: Mapping[str, str] = {
+    "_eight_of": "eight_of",
     "Leg": "StrideTerm",
     "Board": "CooperativeWorkspace",
     "board": "workspace",

@@ -48,9 +48,9 @@ from .integer_functions import (
 )
 from .number_power_functions import inverse_power, power_by_number
 from .overlap_functions import launch_dependents, wait_for_previous
+from .philox_functions import drawn, philox_word, philox_word_by_eight, philox_word_by_four
 from .power_functions import pow_float
 from .random_functions import (
-    drawn,
     philox_normal,
     philox_normal_by_eight,
     philox_normal_by_four,
@@ -59,9 +59,6 @@ from .random_functions import (
     philox_uniform_by_eight,
     philox_uniform_by_four,
     philox_uniform_double,
-    philox_word,
-    philox_word_by_eight,
-    philox_word_by_four,
     round_below,
     uniform_between,
 )

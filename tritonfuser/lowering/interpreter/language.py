@@ -32,6 +32,7 @@ from ..device_lib import (
     integer_functions,
     number_power_functions,
     overlap_functions,
+    philox_functions,
     power_functions,
     random_functions,
     reduction_functions,
@@ -130,6 +131,7 @@ _JITTED: dict[str, Callable[..., Any]] = {
 
 _LIBRARIES = (
     division_functions,
+    philox_functions,
     random_functions,
     float8_functions,
     float_functions,
