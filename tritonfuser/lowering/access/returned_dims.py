@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 from ...ir import Fusion, Node, Value
 from ...ops.builder import as_call
-from ...ops.table import Moments, Pointwise, Reduction, View
+from ...ops.forms import Moments, Pointwise, Reduction
+from ...ops.table import View
 from ...symbolic.queries import is_known_equal
 
 
