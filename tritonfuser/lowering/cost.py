@@ -17,7 +17,7 @@ from .legality.finishing import kernel_before
 from .problem_sizes import env_of, env_with_work
 from .segments.segment import Segment
 from .segments.segmented_fusion import SegmentedFusion
-from .tile.arrivals import arrivals
+from .tile.arrivals import arrivals, why_no_tiles
 
 ERROR = 0.25
 """Share of the time that the model errs by, about, where tensors lie across: what a way to cut has
@@ -70,11 +70,14 @@ def slowdown_in_last_programs(segments: Sequence[Segment], place: int) -> float:
     """How many times as long a segment takes by the last programs of the kernel before it.
 
     Those are one for each counter that programs arrive at, and have all of its tiles. Where there
-    are fewer of them than multiprocessors, as many of these are idle.
+    are fewer of them than multiprocessors, as many of these are idle. Infinite where the kernel has
+    no such programs, as of what torch runs.
     """
     first, last = kernel_before(segments, place), segments[place]
     if first is None or last.problem is None:
         return 1.0
+    if why_no_tiles(segments[first]) or why_no_tiles(last):
+        return inf
     meeting, sms = arrivals(segments[first], last), last.problem.device.sm_count
     programs = hint(meeting.counters)
     return min(programs * hint(meeting.tiles), sms) / min(programs, sms)

@@ -103,6 +103,28 @@ def test_last_programs_take_long_for_much():
     assert fusion_seconds(lowered(other)) > 20 * prediction(schedule)
 
 
+def test_what_torch_runs_finishes_nothing():
+    """It has no programs: neighbours of the heuristics' schedule that say so cannot be."""
+    x = torch.empty(64, 64, device="meta")
+
+    def lowered(schedule=None):
+        options = RunOptions(arch="sm_90", schedule=schedule)
+        return lower_for(fd._ready().ir, [x], options)[0].segmented
+
+    with FusionDefinition() as fd:
+        order = fd.ops.argsort(fd.from_pytorch(x), 1)
+        fd.add_output(fd.ops.sum(order, [1]))
+    base = lowered()
+    schedule = schedule_of(base)
+    first, last = schedule.segments
+    assert (first.scheduler, last.scheduler) == ("expr_eval", "reduction")
+    other = replace(schedule, segments=(first, replace(last, finishes=True)))
+    assert Prediction(base, lowered)(other) == float("inf")
+    assert fd.autotune([x], arch="sm_90", progress=False).seconds == Prediction(base, lowered)(
+        schedule
+    )
+
+
 def test_other_parts_are_lowered():
     base = lowered_columns()
     schedule = schedule_of(base)
