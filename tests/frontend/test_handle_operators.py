@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 
+import numpy as np
 import pytest
 import torch
 
@@ -162,6 +163,35 @@ def test_tensors_are_not_operands(name):
         assert not fd.fusion.ir.nodes
         fd.add_output(fd.ops.neg(a))
     assert (a == one) is False
+
+
+@pytest.mark.parametrize("name", ["add", "eq", "lt", "pow", "matmul"])
+def test_arrays_are_not_operands(name):
+    """NumPy would apply the operator to each element of the array and the handle."""
+    function, array = getattr(operator, name), np.ones(3)
+    with FusionDefinition() as fd:
+        a = fd.define_tensor([-1])
+        for operands in ((a, array), (array, a), (np.array(2.0), a)):
+            with pytest.raises(ArgumentError, match="got a NumPy array"):
+                function(*operands)
+        for function_of_arrays in (np.sum, np.negative, lambda x: np.add(x, 1.0)):
+            with pytest.raises(TypeError):
+                function_of_arrays(a)
+        assert not fd.fusion.ir.nodes
+        fd.add_output(fd.ops.neg(a))
+
+
+@pytest.mark.parametrize("number", [np.float32(2), np.float64(2), np.int64(2), np.bool_(True)])
+def test_numbers_of_numpy_are_operands(number):
+    for name in ("sub", "mul", "truediv", "lt", "eq"):
+        function, same_number = getattr(operator, name), number.item()
+        with FusionDefinition() as fd:
+            a = fd.from_pytorch(FLOATS)
+            for operands in ((a, number), (number, a), (a, same_number), (same_number, a)):
+                fd.add_output(function(*operands))
+        right, left, expected_right, expected_left = fd.run([FLOATS])
+        torch.testing.assert_close(right, expected_right, equal_nan=True, rtol=0, atol=0)
+        torch.testing.assert_close(left, expected_left, equal_nan=True, rtol=0, atol=0)
 
 
 def test_a_value_has_one_handle():

@@ -5,12 +5,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, NoReturn
 
+import numpy as np
 import torch
 
 from ...errors import ArgumentError
 from ...ops.registry import BY_OPERATOR
 from ..vocabulary.location import user_line
 from .constants import NUMBERS
+
+ARRAYS = (torch.Tensor, np.ndarray)
 
 
 class RecordedOperators(ABC):
@@ -21,6 +24,10 @@ class RecordedOperators(ABC):
 
     __slots__ = ()
 
+    __array_ufunc__ = None
+    """NumPy leaves operators to handles. Else they are objects to it: ``np.ones(3) + x`` is three
+    sums, and ``np.sum(x)`` is ``x``."""
+
     @abstractmethod
     def _record(self, op: str, *operands: Any) -> Any:
         """Record an op of the operands."""
@@ -28,14 +35,17 @@ class RecordedOperators(ABC):
     def _operator(self, name: str, *operands: Any) -> Any:
         """Record what ``__NAME__`` stands for; other classes may know how to take a handle.
 
-        torch's tensors do not, and say of ``==`` that the two differ.
+        Tensors and arrays do not, and torch's say of ``==`` that the two differ.
         """
-        if any(isinstance(item, torch.Tensor) for item in operands):
+        for array in (item for item in operands if isinstance(item, ARRAYS)):
+            kind, made = "torch.Tensor", "tensor"
+            if isinstance(array, np.ndarray):
+                kind, made = "NumPy array", "torch.from_numpy(array)"
             raise ArgumentError(
-                f"{BY_OPERATOR[name]}(): expected handles or numbers, got a torch.Tensor",
+                f"{BY_OPERATOR[name]}(): expected handles or numbers, got a {kind}",
                 loc=user_line(),
-                hint="Define an input for it: fd.from_pytorch(tensor). One element is a number by "
-                "tensor.item().",
+                hint=f"Define an input for it: fd.from_pytorch({made}). One element is a number by "
+                f"{made}.item().",
             )
         if not all(isinstance(item, (*NUMBERS, RecordedOperators)) for item in operands):
             return NotImplemented

@@ -16,6 +16,7 @@ class RecordedOperators(ABC):
     """The operators that torch's tensors have, for handles of a definition."""
 
     __slots__ = ()
+    __array_ufunc__: None
     @abstractmethod
     def _record(self, op: str, *operands: Any) -> Any: ...
     def _operator(self, name: str, *operands: Any) -> Any: ...
