@@ -298,6 +298,28 @@ def test_undecided_choices_spread():
     assert not limit(fd, [x], 1).any()
 
 
+@pytest.mark.parametrize("dtype", [DataType.Int, DataType.Int32])
+def test_products_of_integers_are_exact(monkeypatch, dtype):
+    with FusionDefinition() as fd:
+        x, w, bias = (fd.define_tensor([-1] * rank, dtype=dtype) for rank in (2, 2, 1))
+        fd.add_output(fd.ops.linear(x, w, bias))
+    given = (torch.randint(-9, 9, shape).to(dtype.info.torch) for shape in ((3, 5), (4, 5), (4,)))
+    inputs = list(given)
+    (right,) = fd.validate(inputs)
+    with pytest.raises(ValidationError):
+        giving(fd, monkeypatch, right + 1).validate(inputs)
+
+
+def test_an_undecided_integer_leaves_what_it_is_a_factor_of_undecided():
+    with FusionDefinition() as fd:
+        x = fd.define_tensor([-1, -1], contiguity=True)
+        w = fd.define_tensor([-1, -1], contiguity=True, dtype=DataType.Int)
+        again = fd.ops.mul(fd.ops.div(x, 3.0), 3.0)
+        fd.add_output(fd.ops.matmul(fd.ops.cast(again, DataType.Int), w))
+    x, w = torch.tensor([[0.5, 1.5], [0.5, 2.0]]), torch.tensor([[1, 2, 3], [4, 5, 6]])
+    assert limit(fd, [x, w]).tolist() == [[0.0] * 3, [math.inf] * 3]
+
+
 def test_overflow_for_sure_is_infinite_and_else_undecided():
     with FusionDefinition() as fd:
         x = fd.define_tensor([-1], contiguity=True)

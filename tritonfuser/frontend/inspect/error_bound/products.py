@@ -37,6 +37,8 @@ def product(call: Call, operands: Sequence[Bounded | None], out: DataType) -> Bo
     N. Higham, Accuracy and Stability of Numerical Algorithms, section 3.5.
     """
     center = call.op.oracle(*(None if x is None else x.center for x in operands), **call.attrs)
+    if not is_arithmetic(out):
+        return _whole(call, operands, center)
     size = call.op.oracle(*(None if x is None else magnitude(x.center) for x in operands))
     grown = call.op.oracle(
         *(None if x is None else magnitude(x.center) + x.bound for x in operands)
@@ -56,6 +58,15 @@ def product(call: Call, operands: Sequence[Bounded | None], out: DataType) -> Bo
     bound = distance(grown, size) + torch.where(center.isfinite(), own, 0.0)
     found = overflowed(Bounded(center, bound), accumulated)
     return partly_overflowed(found, center, size, accumulated)
+
+
+def _whole(call: Call, operands: Sequence[Bounded | None], center: torch.Tensor) -> Bounded:
+    """Products of integers are exact; one number that is undecided makes those with it undecided."""
+    known = [None if x is None else torch.ones_like(x.bound) for x in operands]
+    marked = [None if x is None else 1.0 + (x.bound != 0) for x in operands]
+    doubtful = call.op.oracle(*marked) != call.op.oracle(*known)
+    bound = torch.zeros_like(center, dtype=torch.float64).masked_fill(doubtful, math.inf)
+    return Bounded(center, bound)
 
 
 def _rounding_of_operands(out: DataType, left: Bounded) -> float:
