@@ -320,6 +320,21 @@ def test_an_undecided_integer_leaves_what_it_is_a_factor_of_undecided():
     assert limit(fd, [x, w]).tolist() == [[0.0] * 3, [math.inf] * 3]
 
 
+def test_an_order_of_what_is_undecided_is_undecided():
+    with FusionDefinition() as fd:
+        x = fd.define_tensor([-1, -1], contiguity=True)
+        again = fd.ops.mul(fd.ops.div(x, 3.0), 3.0)
+        whole = fd.ops.cast(again, DataType.Int)
+        fd.add_output(fd.ops.argsort(fd.ops.lt(again, x), 1, stable=True))
+        fd.add_output(fd.ops.argsort(whole, 1, stable=True))
+        for found in fd.ops.topk(fd.ops.cast(whole, FLOAT), fd.define_scalar(1), 1):
+            fd.add_output(found)
+    close, apart = torch.tensor([[1.0, 4.0], [2.0, 5.0]]), torch.tensor([[1.5, 2.5], [4.5, 3.5]])
+    for place in range(4):
+        assert limit(fd, [close], place).isinf().all()
+        assert limit(fd, [apart], place).any() == (place == 0)
+
+
 def test_overflow_for_sure_is_infinite_and_else_undecided():
     with FusionDefinition() as fd:
         x = fd.define_tensor([-1], contiguity=True)

@@ -61,7 +61,7 @@ def product(call: Call, operands: Sequence[Bounded | None], out: DataType) -> Bo
 
 
 def _whole(call: Call, operands: Sequence[Bounded | None], center: torch.Tensor) -> Bounded:
-    """Products of integers are exact; one number that is undecided makes those with it undecided."""
+    """Integers: exact, and undecided where a factor is."""
     known = [None if x is None else torch.ones_like(x.bound) for x in operands]
     marked = [None if x is None else 1.0 + (x.bound != 0) for x in operands]
     doubtful = call.op.oracle(*marked) != call.op.oracle(*known)
@@ -88,7 +88,8 @@ def tried(call: Call, node: Node, operands: Sequence[Any], narrow: Sequence[Any]
     """The results of an op without a rule, their bounds by trial.
 
     The op is run in float64, in its own dtypes, and with operands moved within their bounds. A
-    result is as far off as the farthest of its elements, with a margin.
+    result is as far off as the farthest of its elements, with a margin. All of it is undecided
+    where an element of an operand is: that may be any number.
 
     Parameters
     ----------
@@ -96,8 +97,11 @@ def tried(call: Call, node: Node, operands: Sequence[Any], narrow: Sequence[Any]
         The operands in their own dtypes.
     """
     centers = _run(call, [_part(x) for x in operands])
+    bounds = [x.bound for x in _bounded(operands)]
+    if any(bool(bound.isinf().any()) for bound in bounds):
+        return [_undecided(x, out.dtype) for x, out in zip(centers, node.outs, strict=True)]
     others = [_run(call, list(narrow))]
-    doubtful = not all(x.is_exact for x in _bounded(operands))
+    doubtful = any(bool(bound.any()) for bound in bounds)
     for seed in range(TRIALS if doubtful else 0):
         others.append(_run(call, [_part(x, seed + 1) for x in operands]))
     found = []
@@ -118,6 +122,11 @@ def tried(call: Call, node: Node, operands: Sequence[Any], narrow: Sequence[Any]
         wide = Bounded(center.double(), bound)
         found.append(rounded(wide, compute_dtype(dtype)))
     return found
+
+
+def _undecided(center: torch.Tensor, dtype: DataType) -> Bounded:
+    bound = torch.full_like(center, math.inf, dtype=torch.float64)
+    return Bounded(center.double() if is_arithmetic(dtype) else center, bound)
 
 
 def _run(call: Call, operands: list[Any]) -> tuple[torch.Tensor, ...]:
