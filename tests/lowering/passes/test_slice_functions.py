@@ -74,6 +74,15 @@ def test_through_views_and_casts() -> None:
     assert "cat" not in ops(check(body, noise(40, 64)))
 
 
+def test_rows_that_depend_on_a_computed_scalar() -> None:
+    def body(fd: Any, x: Any, number: Any) -> Any:
+        squares = fd.ops.sum(fd.ops.mul(x, x), [1], keepdim=True)
+        power = fd.ops.rsqrt(fd.ops.add(squares, fd.ops.mul(number, 2.0)))
+        return rotated(fd, fd.ops.mul(x, power), (40, 64))
+
+    assert "cat" not in ops(check(body, noise(40, 64), 0.5))
+
+
 KEPT: dict[str, Body] = {
     "halves of two numbers": lambda fd, x: rotated(
         fd, normed(fd, fd.ops.reshape(x, [640, 4]), [1]), (640, 4)

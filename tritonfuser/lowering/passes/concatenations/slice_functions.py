@@ -90,6 +90,8 @@ def _operands_along(node: Node, dim: int | None) -> Iterator[_Place]:
     """The tensors that an op reads, with the dim of each that runs along one of the result."""
     axes = [Axis(f"d{place}", size) for place, size in enumerate(node.out.tensor.sizes)]
     for read in reads(node, Read(node.out, tuple(map(digit, axes)))):
+        if not read.value.is_tensor:
+            continue
         along = [
             n for n, item in enumerate(read.index) if dim is not None and axes[dim] in item.axes()
         ]
