@@ -13,6 +13,7 @@ from ...ops.registry import BY_OPERATOR
 from ..vocabulary.location import user_line
 from .constants import NUMBERS
 
+OPERANDS = (*NUMBERS, np.generic)
 ARRAYS = (torch.Tensor, np.ndarray)
 
 
@@ -47,7 +48,7 @@ class RecordedOperators(ABC):
                 hint=f"Define an input for it: fd.from_pytorch({made}). One element is a number by "
                 f"{made}.item().",
             )
-        if not all(isinstance(item, (*NUMBERS, RecordedOperators)) for item in operands):
+        if not all(isinstance(item, (*OPERANDS, RecordedOperators)) for item in operands):
             return NotImplemented
         return self._record(BY_OPERATOR[name], *operands)
 
