@@ -26,7 +26,7 @@ _MULTIPLY, _ADD = Instructions(multiplies=1), Instructions(adds=1)
 _SELECT = Instructions(integer=1)
 _ROUND = Instructions(conversions=1)
 _LOGARITHM = Instructions(multiplies=12, adds=12, conversions=1)
-_SINE = Instructions(multiplies=9, adds=9, conversions=1)
+_SINE = Instructions(multiplies=9, adds=9)
 _UNKNOWN = Instructions(others=1)
 
 _FUNCTIONS = {
@@ -45,8 +45,22 @@ _FUNCTIONS = {
     "log2": _LOGARITHM,
     "log10": _LOGARITHM,
     "log1p": Instructions(multiplies=12, adds=12),
-    "sin": _SINE,
-    "cos": _SINE,
+    "sine": _SINE,
+    "cosine": _SINE,
+    "tan": Instructions(multiplies=9, adds=9, sfu=1),
+    "acos": Instructions(multiplies=9, adds=9, sfu=1),
+    "asin": Instructions(multiplies=9, adds=9, sfu=1),
+    "atan": Instructions(multiplies=11, adds=11, sfu=1),
+    "acosh": Instructions(multiplies=13, adds=13, sfu=1),
+    "asinh": Instructions(multiplies=14, adds=14, sfu=1),
+    "atanh": Instructions(multiplies=13, adds=13, sfu=1),
+    "cosh": Instructions(multiplies=7, adds=7, sfu=2),
+    "sinh": Instructions(multiplies=7, adds=7, sfu=2),
+    "expm1": Instructions(multiplies=9, adds=9, sfu=1),
+    "erfc": Instructions(multiplies=20, adds=20, sfu=2),
+    "erfinv": Instructions(multiplies=8, adds=8, sfu=1),
+    "erfcinv": Instructions(multiplies=80, adds=80, sfu=8),
+    "lgamma": Instructions(multiplies=17, adds=17),
     "pow_float": Instructions(multiplies=20, adds=20, sfu=2),
     "mul_rn": _MULTIPLY,
     "div_by_sum": Instructions(multiplies=3, adds=2),
@@ -83,8 +97,22 @@ _BESIDE = {
     "log2": _more(5, 9),
     "log10": _more(4, 9),
     "log1p": _more(3, 9),
-    "sin": _more(6, 8, 1),
-    "cos": _more(7, 9, 1),
+    "sine": _more(1, 9),
+    "cosine": _more(1, 10),
+    "tan": _more(3, 7, 2),
+    "acos": _more(5, 3),
+    "asin": _more(3, 6),
+    "atan": _more(6, 20),
+    "acosh": _more(8, 12, 1),
+    "asinh": _more(10, 24, 1),
+    "atanh": _more(6, 14, 1),
+    "cosh": _more(2, 8, 1),
+    "sinh": _more(3, 9, 1),
+    "expm1": _more(6, 10, 1),
+    "erfc": _more(14, 8, 1),
+    "erfinv": _more(3, 4),
+    "erfcinv": _more(62, 57, 3),
+    "lgamma": _more(6, 23, 1),
     "pow_float": _more(24, 30, 5),
     "div_rounded": _more(3, 2),
     "reciprocal": _more(3, 2),

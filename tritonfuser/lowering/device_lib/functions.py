@@ -101,6 +101,7 @@ from .tile_functions import (
     split_row_pairs,
     spread,
 )
+from .trig_functions import cosine, sine
 
 
 @triton.jit

@@ -142,6 +142,8 @@ ARRAYS: dict[str, Callable[..., Any]] = {
     "reciprocal": elementwise(np.reciprocal),
     "square_root": elementwise(np.sqrt),
     "tanh": through_torch(torch.tanh),
+    "sine": through_torch(torch.sin),
+    "cosine": through_torch(torch.cos),
     "coarse_exp": through_torch(torch.exp),
     "coarse_sigmoid": through_torch(torch.sigmoid),
     "one_plus_erf": through_torch(lambda x: torch.erfc(-x)),
