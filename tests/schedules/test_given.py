@@ -420,3 +420,24 @@ def test_a_schedule_of_other_sizes_is_not_needed_where_there_are_no_elements(sha
         torch.testing.assert_close(fd.plan([x], schedule=data)([x]), wanted)
         shown = str(fd.explain([x], schedule=data))
         assert "schedule: chosen here, since tensors have no elements: segments" in shown
+
+
+def columns_of_rows():
+    """Maxima over the rows of what is computed of sums along them, in one kernel."""
+    with FusionDefinition() as fd:
+        x = fd.define_tensor([-1, -1], contiguity=True)
+        low = fd.ops.sub(fd.ops.neg(x), fd.ops.sum(fd.ops.exp(x), [1], keepdim=True))
+        fd.add_output(fd.ops.max(low, [0]))
+        fd.add_output(low)
+    return fd
+
+
+@pytest.mark.parametrize("shape", [(1, 9), (33, 1), (1, 1)], ids=str)
+def test_nor_is_it_where_a_reduction_has_one_element(shape):
+    fd, x = columns_of_rows(), torch.randn(shape)
+    schedule = fd.schedule([torch.randn(70, 50)])
+    assert len(schedule.segments) == 1 and fd.is_legal(schedule, [x])
+    low = -x - x.exp().sum(1, keepdim=True)
+    torch.testing.assert_close(fd.run([x], schedule=schedule), [low.amax(0), low])
+    shown = str(fd.explain([x], schedule=schedule))
+    assert "schedule: chosen here, since a reduction has one element: segments" in shown

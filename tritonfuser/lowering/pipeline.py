@@ -34,7 +34,7 @@ from .passes.concatenations.slice_functions import merge_functions_of_slices
 from .passes.concretize import InputSignature, TensorSpec, concretize
 from .passes.constant_operands import expand_constants
 from .passes.device_requirements import check_device
-from .passes.empty_values import fill_empty, has_empty
+from .passes.empty_values import fill_empty, has_empty, reduces_nothing
 from .passes.mark_softmax import mark_softmax
 from .passes.memory_orders import keep_memory_orders, reduce_in_memory_order
 from .passes.numbering import names_in_order, with_names
@@ -106,8 +106,8 @@ def lower(
         A matrix product cannot be a kernel, and ``options.products`` excludes torch.
     ParamsError
         ``options.params`` has not one entry for each segment, or an illegal one; or
-        ``options.schedule`` has an illegal field. A fusion with tensors of no elements ignores a
-        schedule that does not fit it.
+        ``options.schedule`` has an illegal field. A fusion with tensors of no elements, or with
+        reductions of one, ignores a schedule that does not fit it.
     """
     if options.schedule is not None:
         fusion = with_names(fusion, options.schedule.values)
@@ -117,9 +117,10 @@ def lower(
     try:
         simplified, segmented = _cut(concrete, target, keep)
     except ParamsError as error:
-        if options.schedule is None or not has_empty(concrete):
+        reason = _why_unlike(concrete)
+        if options.schedule is None or not reason:
             raise
-        target = _without_schedule(target, error)
+        target = _without_schedule(target, f"{reason}: {error.message}")
         simplified, segmented = _cut(concrete, target, keep)
     if env is not None and (options.params is not None or device.is_cpu):
         # Params that a caller gives, and kernels of the interpreter, are for all sizes.
@@ -153,13 +154,17 @@ def _misaligned(fusion: Fusion, signature: InputSignature) -> frozenset[Value]:
     return frozenset(v for v, spec in pairs if isinstance(spec, TensorSpec) and not spec.aligned)
 
 
-def _without_schedule(target: Target, error: ParamsError) -> Target:
-    """The target without the given schedule, so that heuristics choose one.
+def _why_unlike(fusion: Fusion) -> str:
+    """Why a schedule that was made at other sizes may name what a fusion does not compute at these.
+    Empty where it does."""
+    if has_empty(fusion):
+        return "tensors have no elements"
+    return "a reduction has one element" if reduces_nothing(fusion) else ""
 
-    Tensors without elements are not computed. A schedule made at other sizes may name values that
-    the fusion does not have at these.
-    """
-    why = f"chosen here, since tensors have no elements: {error.message}"
+
+def _without_schedule(target: Target, reason: str) -> Target:
+    """The target without the given schedule, so that heuristics choose one."""
+    why = f"chosen here, since {reason}"
     return replace(target, options=replace(target.options, schedule=None, origin=why))
 
 
