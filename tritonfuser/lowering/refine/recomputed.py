@@ -56,8 +56,8 @@ class _Walks:
     def saved(self, value: Value) -> int:
         """Instructions that a value in memory saves, but for those of computing it once."""
         left = self._count(self._computed(self._roots, value))
-        once = next(read for read in self._all if read.value == value)
-        return self._instructions - left - self._count(self._computed([once]))
+        each = (self._computed([read]) for read in self._all if read.value == value)
+        return self._instructions - left - min(map(self._count, each))
 
     def _computed(self, roots: Iterable[Read], *stored: Value) -> set[Read]:
         loaded: Container[Value] = self._loaded.union(stored)
