@@ -86,3 +86,19 @@ def test_columns_stay_in_kernels_with_many_programs():
 
     *_, last = lowered(body, inputs, H200).segmented.segments
     assert last.scheduler == "pointwise"
+
+
+@pytest.mark.parametrize("flat", [False, True])
+@pytest.mark.parametrize("first", [False, True])
+def test_what_else_is_computed_of_the_other_tensor_is_in_the_kernel(first, flat):
+    """Whichever of both results comes first: the other tensor is read once."""
+
+    def body(fd, x, y):
+        rows, columns = y.shape()
+        given = fd.ops.reshape(y, [fd.ops.mul(rows, columns)]) if flat else y
+        results = fd.ops.sigmoid(given), scaled_by_sums(fd, x, y)
+        return results if first else results[::-1]
+
+    inputs = [torch.empty(4096, 4100, device="meta") for _ in range(2)]
+    (piece,) = lowered(body, inputs, H200).segmented.segments
+    assert piece.bytes_read == sum(v.numel() * v.element_size() for v in inputs)

@@ -196,13 +196,23 @@ class Placement(ABC):
             if value not in self.graph.owner:
                 self._place_store(value)
 
-    def _larger_first(self, value: Value) -> tuple[int, bool]:
+    def _larger_first(self, value: Value) -> tuple[int, int]:
         """Sort key: the largest values first, so that smaller ones can join their kernels.
 
         Among values of one size, those that concatenations piece together come first: others may
-        then be cut into the same boxes.
+        then be cut into the same boxes. Next come those that are computed of rows' results along
+        these rows, so that others that read what these load can join the same kernel.
         """
-        return -hint(value.tensor.numel), value not in self.maker.regions.pieced
+        if value in self.maker.regions.pieced:
+            return -hint(value.tensor.numel), 0
+        return -hint(value.tensor.numel), 1 if self._is_along_rows(value) else 2
+
+    def _is_along_rows(self, value: Value) -> bool:
+        """Whether a value has the axes that were reduced for what it is computed of."""
+        whole = self.maker.store(value)
+        owners = (self.graph.owner.get(read.value) for read in whole.footprint.reducers)
+        rows = (self.groups[number].reduced for number in owners if number is not None)
+        return any(axes and set(whole.parallel).issuperset(axes) for axes in rows)
 
     def _buffers(self) -> dict[Value, BufferView]:
         """The views of buffers in which outputs and operands of torch's ops lie."""
