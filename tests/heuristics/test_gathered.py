@@ -12,6 +12,7 @@ from tests.heuristics.test_schedulers import H200
 from tests.lowering.harness import lowered
 from tritonfuser.heuristics.cost.constants import share_missed
 from tritonfuser.heuristics.cost.counting import Counting
+from tritonfuser.heuristics.cost.flat_traffic import FlatStreams
 from tritonfuser.heuristics.cost.footprint import Side
 from tritonfuser.heuristics.cost.gathered import running
 from tritonfuser.heuristics.cost.kernels import predicted
@@ -230,3 +231,22 @@ def test_windows_are_open_by_the_programs_that_threads_have_room_for(block):
 def test_a_window_that_is_larger_than_a_cache_is_found_in_part():
     found = [share_missed(window, 100.0, PLAIN) for window in (0.0, 50.0, 100.0, 200.0, 1000.0)]
     assert found == pytest.approx([0, 0, 0, 0.5, 0.9])
+
+
+def test_no_more_lines_are_in_the_cache_than_are_loaded():
+    """A row read at indices, beside tensors of which one lies across: warps have it again, and
+    neighbours do."""
+
+    def body(fd, x, y, row, index):
+        picked = fd.ops.index_select(row, index, 0)
+        return fd.ops.add(fd.ops.add(x, fd.ops.permute(y, [1, 0])), picked)
+
+    inputs = [torch.empty(1024, 1024, device="meta") for _ in range(2)]
+    inputs += [torch.empty(1024, device="meta"), torch.empty(1024, dtype=torch.long, device="meta")]
+    (piece,) = lowered(body, inputs).segmented.segments
+    streams = FlatStreams(piece.problem)
+    tiles = [(32, 32, 4), (64, 16, 8), (64, 64, 4), (16, 64, 8)]
+    for x, y, warps in tiles:
+        params = replace(piece.params, block_x=x, block_y=y, num_warps=warps)
+        found, loads = streams.traffic(params, 32 * warps), streams.loads(params, 32 * warps)
+        assert found.windows.hit_lines <= loads.most_hit <= found.lines

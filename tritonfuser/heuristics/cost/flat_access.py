@@ -154,7 +154,7 @@ class FlatLoads(NamedTuple):
     hit_lines : float
         Lines that another warp of the program loads too: the L1 cache has them.
     gathered : list of (Gathered, float)
-        The tensors that are read at indices of others, and their share of the lines.
+        The tensors that are read at indices of others, and their lines without ``hit_lines``.
     shared : list of float
         Of each tensor that several positions load, its lines without ``hit_lines``. 0 of others.
     """

@@ -161,7 +161,7 @@ class FlatStreams:
                 partly += count * in_part * times
             lines += touched
             if tensor.gathered:
-                gathered.append((tensor.gathered, touched))
+                gathered.append((tensor.gathered, once))
         return FlatLoads(lines, hits, requests, addresses, written, partly, gathered, shared)
 
     def _windows(
