@@ -102,3 +102,24 @@ def test_what_else_is_computed_of_the_other_tensor_is_in_the_kernel(first, flat)
     inputs = [torch.empty(4096, 4100, device="meta") for _ in range(2)]
     (piece,) = lowered(body, inputs, H200).segmented.segments
     assert piece.bytes_read == sum(v.numel() * v.element_size() for v in inputs)
+
+
+def shifted(fd, y):
+    rows, columns = y.shape()
+    return fd.ops.pad(fd.ops.slice(y, [0, 0], [rows, columns - 1]), [1, 0])
+
+
+def doubled(fd, y):
+    return fd.ops.cat([y, y], 1)
+
+
+@pytest.mark.parametrize("beside", [shifted, doubled])
+def test_a_kernel_that_reads_the_other_tensor_anyway_has_the_result(beside):
+    def body(fd, x, y):
+        most = spread(fd, fd.ops.max(x, [1]), y, [1])
+        return beside(fd, y), fd.ops.add(y, most)
+
+    inputs = [torch.empty(4096, 4100, device="meta") for _ in range(2)]
+    first, last = lowered(body, inputs, H200).segmented.segments
+    assert first.scheduler == "reduction" and last.scheduler == "pointwise"
+    assert len(last.outputs) == 2

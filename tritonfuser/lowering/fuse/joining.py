@@ -90,7 +90,23 @@ class Joining:
         if reason is None and nesting is Nesting.SAME_EXTENTS:
             apart = self._why_not_in_rows if grown.reduced else self._why_apart
             reason = apart(anchor, group, grown)
-        return reason or grown
+        return reason or self._why_elsewhere(anchor, group, graph) or grown
+
+    def _why_elsewhere(self, anchor: Anchor, group: FusionGroup, graph: GroupGraph) -> str | None:
+        """None, or why a result along a kernel's rows that needs none of its tensors is not in it.
+
+        A kernel without reductions loads what it reads anyway.
+        """
+        tensors = anchor.loaded_tensors
+        along = bool(group.reduced) and set(anchor.parallel).issuperset(group.reduced)
+        if anchor.member is not None or not along or not tensors:
+            return None
+        if not group.loaded_tensors.isdisjoint(tensors):
+            return None
+        largest = max(tensors, key=lambda value: hint(value.tensor.numel))
+        others = (g for g in graph.listed if not g.reduced and largest in g.loaded_tensors)
+        found = any(not isinstance(self.joined(anchor, other, graph), str) for other in others)
+        return "a kernel without reductions loads what it reads" if found else None
 
     def _is_apart(self, anchor: Anchor, group: FusionGroup) -> bool:
         """Whether one of them reduces, and the other stores what is to be stored without."""
