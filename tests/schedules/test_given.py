@@ -440,4 +440,14 @@ def test_nor_is_it_where_a_reduction_has_one_element(shape):
     low = -x - x.exp().sum(1, keepdim=True)
     torch.testing.assert_close(fd.run([x], schedule=schedule), [low.amax(0), low])
     shown = str(fd.explain([x], schedule=schedule))
-    assert "schedule: chosen here, since a reduction has one element: segments" in shown
+    assert "schedule: chosen here, since segments[0].computes" in shown
+    assert "a reduction has one element" in shown
+
+
+def test_other_faults_of_a_schedule_are_refused_there_too():
+    fd, x = columns_of_rows(), torch.randn(1, 9)
+    data = fd.schedule([x]).to_dict()
+    data["segments"][0]["stores"].append("tv99")
+    with pytest.raises(ParamsError, match="tv99"):
+        fd.run([x], schedule=data)
+    assert not fd.is_legal(data, [x])

@@ -17,6 +17,7 @@ from ..symbolic.shape_env import ShapeEnv
 from .access.index_dims import assume_index_dims
 from .emission import kernels_of
 from .emit.emit_context import EmitContext
+from .fuse.given_groups import NothingReduced
 from .fuse.segmentation import HEURISTIC, Choice, Segmenter, segment_as
 from .keeping import Keep, anew
 from .legality.given_params import are_of, with_params
@@ -34,7 +35,7 @@ from .passes.concatenations.slice_functions import merge_functions_of_slices
 from .passes.concretize import InputSignature, TensorSpec, concretize
 from .passes.constant_operands import expand_constants
 from .passes.device_requirements import check_device
-from .passes.empty_values import fill_empty, has_empty, reduces_nothing
+from .passes.empty_values import fill_empty, has_empty
 from .passes.mark_softmax import mark_softmax
 from .passes.memory_orders import keep_memory_orders, reduce_in_memory_order
 from .passes.numbering import names_in_order, with_names
@@ -116,11 +117,13 @@ def lower(
     target = Target(device, options, _misaligned(concrete, signature), env)
     try:
         simplified, segmented = _cut(concrete, target, keep)
-    except ParamsError as error:
-        reason = _why_unlike(concrete)
-        if options.schedule is None or not reason:
-            raise
-        target = _without_schedule(target, f"{reason}: {error.message}")
+    except (NothingReduced, ParamsError) as error:
+        reason = str(error)
+        if isinstance(error, ParamsError):
+            if options.schedule is None or not has_empty(concrete):
+                raise
+            reason = f"tensors have no elements: {error.message}"
+        target = _without_schedule(target, reason)
         simplified, segmented = _cut(concrete, target, keep)
     if env is not None and (options.params is not None or device.is_cpu):
         # Params that a caller gives, and kernels of the interpreter, are for all sizes.
@@ -154,16 +157,11 @@ def _misaligned(fusion: Fusion, signature: InputSignature) -> frozenset[Value]:
     return frozenset(v for v, spec in pairs if isinstance(spec, TensorSpec) and not spec.aligned)
 
 
-def _why_unlike(fusion: Fusion) -> str:
-    """Why a schedule that was made at other sizes may name what a fusion does not compute at these.
-    Empty where it does."""
-    if has_empty(fusion):
-        return "tensors have no elements"
-    return "a reduction has one element" if reduces_nothing(fusion) else ""
-
-
 def _without_schedule(target: Target, reason: str) -> Target:
-    """The target without the given schedule, so that heuristics choose one."""
+    """The target without the given schedule, so that heuristics choose one.
+
+    A schedule made at other sizes may name values that the fusion does not compute at these.
+    """
     why = f"chosen here, since {reason}"
     return replace(target, options=replace(target.options, schedule=None, origin=why))
 

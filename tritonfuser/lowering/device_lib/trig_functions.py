@@ -15,6 +15,7 @@ import triton
 import triton.language as tl
 from triton.language.extra import libdevice
 
+from ...device import NVIDIA_WARP_SIZE
 from .power_functions import is_nvidia
 from .trig_assembly import operands, sine_text
 
@@ -29,7 +30,7 @@ _OPERANDS_4, _OPERANDS_2, _OPERANDS_1 = (tl.constexpr(operands(packed)) for pack
 @tl.core.builtin
 def _packed(x, most, _semantic=None):
     """How many elements a thread has at least, up to ``most``."""
-    threads = 32 * _semantic.builder.options.num_warps
+    threads = NVIDIA_WARP_SIZE * _semantic.builder.options.num_warps
     return tl.constexpr(min(max(tl.constexpr(x.numel).value // threads, 1), most.value))
 
 

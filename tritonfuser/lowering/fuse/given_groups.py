@@ -27,6 +27,19 @@ from .placement import Placement, Scheduled
 from .rewritten import Rewritten
 
 
+class NothingReduced(Exception):
+    """A schedule that was made at other sizes reduces what has one element at these.
+
+    No error: ``pipeline.lower`` chooses another schedule.
+    """
+
+
+def _reduces_nothing(anchor: Anchor, group: FusionGroup) -> bool:
+    """Whether a reduction has one element: the kernel has other axes than at other sizes."""
+    members = (*group.members, *((anchor.member,) if anchor.member is not None else ()))
+    return any(not member.across for member in members)
+
+
 class GivenGroups(Placement):
     """Groups as a schedule has them, where one kernel can hold what the schedule puts into it.
 
@@ -138,6 +151,8 @@ class GivenGroups(Placement):
         if shared is not None and nesting_of(shared, group, False) is not None:
             anchor, nesting = shared, nesting_of(shared, group, False)
         if nesting is None:
+            if _reduces_nothing(anchor, group):
+                raise NothingReduced(f"{field}: a reduction has one element")
             grown: FusionGroup | str = "it runs over other axes"
         else:
             grown = grown_with(anchor, group, nesting, self.maker, self.graph)

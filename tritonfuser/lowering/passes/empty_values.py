@@ -13,7 +13,6 @@ from ...ir import Const, Fusion, Node, Value
 from ...ops.builder import GraphBuilder, as_call
 from ...ops.forms import Moments, Pointwise, Reduction, Scan
 from ...ops.table import Scatter, View
-from ...symbolic.queries import is_known_equal
 from ...symbolic.sizes import is_size
 from .constant_folding import neutral
 from .redundant_nodes import drop_dead
@@ -45,15 +44,6 @@ def has_empty(fusion: Fusion) -> bool:
     """Whether a tensor of a concrete fusion has no elements."""
     results = [out for node in fusion.nodes for out in node.outs]
     return any(v.is_tensor and _is_empty(v.tensor.sizes) for v in (*fusion.inputs, *results))
-
-
-def reduces_nothing(fusion: Fusion) -> bool:
-    """Whether all dims that a reduction of a concrete fusion reduces have one element."""
-    return any(
-        all(is_known_equal(next(node.operands()).tensor.sizes[dim], 1) for dim in call.dims())
-        for node, call in ((node, as_call(node)) for node in fusion.nodes)
-        if isinstance(call.op.form, Moments | Reduction)
-    )
 
 
 def _filling(node: Node, out: Value) -> Const:
