@@ -111,12 +111,13 @@ def test_a_schedule_of_shares_gives_the_same_kernels(like):
         check_fixed(record(body, inputs), inputs)
 
 
+@pytest.mark.parametrize("parts", [[-1, 4, 1], [1, 4, -1], [-1, 4, -1]], ids=str)
 @pytest.mark.parametrize("interleave", [0, 1])
-def test_parts_for_each_position_of_the_dims_before(interleave):
+def test_parts_for_each_position_of_other_dims(interleave, parts):
     with FusionDefinition() as fd:
         x = fd.define_tensor([-1, -1, -1, -1], contiguity=True)
         fd.add_output(fd.ops.sum(x, [0, 1, 2]))
-    split = {"value": "tv1", "parts": [-1, 4, 1], "padded": 1, "interleave": interleave}
+    split = {"value": "tv1", "parts": parts, "padded": 1, "interleave": interleave}
     pieces = [
         {"scheduler": "reduction", "computes": [name], "params": LOOP} for name in ("tv4", "tv1")
     ]
@@ -129,7 +130,8 @@ def test_parts_for_each_position_of_the_dims_before(interleave):
 
 
 @pytest.mark.parametrize(
-    ("parts", "padded"), [([-1, 1, 1], 1), ([2, 4, 1], 1), ([-1, 4, 2], 1), ([-1, 4, 1], 0)]
+    ("parts", "padded"),
+    [([-1, 1, 1], 1), ([2, 4, 1], 1), ([-1, 4, 2], 1), ([1, 4, 1], 1), ([-1, 4, 1], 0)],
 )
 def test_parts_for_each_position_are_of_one_dim(parts, padded):
     with FusionDefinition() as fd:
@@ -138,7 +140,7 @@ def test_parts_for_each_position_are_of_one_dim(parts, padded):
     x = torch.randn(4, 10, 2, 33)
     data = fd.schedule([x]).to_dict()
     data["splits"] = [{"value": "tv1", "parts": parts, "padded": padded}]
-    with pytest.raises(ParamsError, match=r"splits\[0\].parts: expected -1 for each reduced dim"):
+    with pytest.raises(ParamsError, match=r"splits\[0\].parts: expected 2 or more parts of the"):
         fd.run([x], schedule=data)
 
 

@@ -44,8 +44,8 @@ class ReductionSplit:
     padded : int
         The reduced dim, by its place among them, that is padded to hold ``parts`` whole parts,
         whatever its extent; ``interleave`` is 1 where they are interleaved. A list of ``parts`` is
-        then -1 for each dim before it, of which each position has parts of its own, and 1 for each
-        behind it. -1: none, but for an extent without divisors.
+        then -1 for the dims of which each position has parts of its own, and 1 for the others.
+        -1: none, but for an extent without divisors.
     remainder : bool
         Whether there are exactly ``parts`` equal parts of all reduced dims as one, and the second
         step reduces the elements behind them too, fewer than there are parts. Where there are no

@@ -19,6 +19,7 @@ from tritonfuser.lowering import pipeline
 from tritonfuser.lowering.access.read_footprint import is_reducer
 from tritonfuser.lowering.fuse.segmentation import Choice
 from tritonfuser.lowering.fuse.splits.split_policy import ByDims
+from tritonfuser.lowering.passes.splits.split_factors import Padded
 from tritonfuser.lowering.refine import changes, search
 from tritonfuser.lowering.refine.splits_by_dims import splits_by_dims
 from tritonfuser.lowering.refine.times import Times
@@ -52,12 +53,12 @@ def unfilled(*shape: int) -> list[torch.Tensor]:
     return [torch.empty(size, dtype=torch.bfloat16, device="meta") for size in sizes]
 
 
-def always_by_dims(monkeypatch: Any, factors: tuple[int, ...]) -> None:
-    """Split the first reduction of each fusion by these factors, and what its kernel has beside."""
+def always_by_dims(monkeypatch: Any, parts: tuple[int, ...] | Padded) -> None:
+    """Split the first reduction of each fusion into these parts, and what its kernel has beside."""
 
     def refined(fusion: Fusion, _: object, make: Callable[[Choice], Any]) -> Any:
         first = next(node.out.name for node in fusion.nodes if is_reducer(node))
-        return make(Choice(by_dims=(ByDims(first, factors),)))
+        return make(Choice(by_dims=(ByDims(first, parts),)))
 
     monkeypatch.setattr(pipeline, "refined", refined)
 
@@ -120,6 +121,47 @@ def test_results_are_those_of_torch(
     found = check(weighted(reduce), *given(13, 31, 63))
     (split,) = found.segmented.rewrites.splits
     assert split.parts in BY_DIMS
+
+
+def channels(fd: Any, x: Any) -> tuple[Any, Any]:
+    """Sums of channels, as of a batch norm."""
+    wide = fd.ops.cast(x, DataType.Float)
+    return fd.ops.sum(wide, [0, 2]), fd.ops.sum(fd.ops.mul(wide, wide), [0, 2])
+
+
+@pytest.mark.parametrize("rows", [1 << 20, (1 << 20) - 3], ids=["divisors", "a prime"])
+def test_pieces_shorter_than_sectors_are_columns_beside_those_of_other_results(rows: int) -> None:
+    """Rows of a channel are 8 bytes of 176."""
+    inputs = unfilled(rows, 22, 4)[:1]
+    fd = record(channels, inputs)
+    splits = fd.schedule(inputs, arch="sm_90").rewrites.splits
+    assert len(splits) == 2
+    for split in splits:
+        assert isinstance(split.parts, tuple) and split.parts[0] > 1 and split.parts[1] == -1
+        assert split.padded == (-1 if rows == 1 << 20 else 0)
+    (first, *_) = fd.segments(inputs, arch="sm_90").segments
+    assert not first.problem.inner
+
+
+PARTS: tuple[tuple[tuple[int, ...] | Padded, tuple[int, ...]], ...] = (
+    ((7, 5), (7, -1)),
+    (Padded(0, 4, second=(1,)), (4, -1)),
+    (Padded(0, 4, interleaved=True, second=(1,)), (4, -1)),
+    (Padded(1, 2, second=(0,)), (-1, 2)),
+)
+
+
+@pytest.mark.parametrize(("parts", "given"), PARTS, ids=str)
+def test_results_of_parts_of_one_dim_are_those_of_torch(
+    parts: tuple[int, ...] | Padded, given: tuple[int, ...], monkeypatch: Any
+) -> None:
+    def body(fd: Any, x: Any) -> Any:
+        least = fd.ops.min(x, [0, 2])
+        return least, *fd.ops.var_mean(x, [0, 2], 1), fd.ops.sum(x, [0, 2])
+
+    always_by_dims(monkeypatch, parts)
+    found = check(body, noise(21, 9, 5))
+    assert {split.parts for split in found.segmented.rewrites.splits} == {given}
 
 
 def test_all_reductions_of_a_kernel_are_split_alike(monkeypatch: Any) -> None:

@@ -167,7 +167,7 @@ def _wanted(node: Node, split: ReductionSplit, path: str) -> SplitParts:
                 f"got {list(wanted)}"
             )
         if split.padded != -1:
-            return _parts_apart(wanted, split, path)
+            return _parts_of_positions(wanted, split, path)
         pairs = zip(wanted, extents, strict=True)
         return tuple(_given_factor(n, extent, f"{path}.parts") for n, extent in pairs)
     assert isinstance(wanted, int)
@@ -199,16 +199,17 @@ def _refuse_padding(node: Node, split: ReductionSplit, path: str) -> None:
         )
 
 
-def _parts_apart(wanted: tuple[int, ...], split: ReductionSplit, path: str) -> Padded:
-    """Parts of a padded dim, for each position of the dims before it."""
+def _parts_of_positions(wanted: tuple[int, ...], split: ReductionSplit, path: str) -> Padded:
+    """Parts of a padded dim, for each position of other dims."""
     place, count = split.padded, wanted[split.padded]
-    behind = len(wanted) - place - 1
-    if count < 2 or wanted != (-1,) * place + (count,) + (1,) * behind:
+    second = tuple(at for at, each in enumerate(wanted) if each == -1)
+    others = (each for at, each in enumerate(wanted) if at != place)
+    if count < 2 or not second or any(each not in (-1, 1) for each in others):
         raise ParamsError(
-            f"{path}.parts: expected -1 for each reduced dim before the padded one, 2 or more parts"
-            f" of that, and 1 for each behind it, got {list(wanted)}"
+            f"{path}.parts: expected 2 or more parts of the padded dim, -1 for some others of "
+            f"which each position has parts of its own, and 1 for the rest, got {list(wanted)}"
         )
-    return Padded(place, count, bool(split.interleave), apart=True)
+    return Padded(place, count, bool(split.interleave), second)
 
 
 def _given_factor(wanted: int, extent: int, path: str) -> int:

@@ -131,10 +131,11 @@ def _split(fusion: Fusion, value: Value, wanted: Parts) -> ReductionSplit:
 def _padded_parts(fusion: Fusion, value: Value, wanted: Padded) -> int | tuple[int, ...]:
     """As many as in this run: a schedule that is given does not choose."""
     count = hint(wanted.count)
-    if not wanted.apart:
+    if not wanted.second:
         return count
-    behind = len(reduced_extents(fusion.producers[value])) - wanted.place - 1
-    return (-1,) * wanted.place + (count,) + (1,) * behind
+    places = range(len(reduced_extents(fusion.producers[value])))
+    whole = dict.fromkeys(wanted.second, -1)
+    return tuple(count if place == wanted.place else whole.get(place, 1) for place in places)
 
 
 def _factor(factor: int, extent: int) -> int:

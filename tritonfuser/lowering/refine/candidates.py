@@ -1,8 +1,7 @@
 """Values that could be stored in memory, each with the most that this may save.
 
-Those are the waists of the graph: where a chain of ops is narrowest before a reduction or a view,
-and behind a value that several ops use. Inputs that do not lie in the order of their dims are among
-them: a copy does.
+Those are the waists of the graph (``waists.py``). Inputs that do not lie in the order of their dims
+are among them: a copy does.
 """
 
 from __future__ import annotations
@@ -13,14 +12,10 @@ from typing import NamedTuple
 
 from ...device import LEAST_KERNEL_S, DeviceProperties
 from ...heuristics.params import TransposeParams
-from ...ir import Fusion, Node, Value
-from ...ops.builder import as_call
-from ...ops.forms import Pointwise
-from ...ops.table import View
+from ...ir import Fusion, Value
 from ...shapes.memory import contiguous_strides
 from ...symbolic.sizes import hint
 from ..access.aliases import buffer_strides
-from ..access.read_footprint import is_reducer
 from ..access.rough_instructions import is_fused, load_instructions
 from ..passes.invariants.candidates import computing_instructions, expanded, is_per_row
 from ..passes.invariants.exact_dtypes import exact_bytes
@@ -28,6 +23,7 @@ from ..passes.invariants.kept_orders import in_order
 from ..passes.invariants.materialize import can_be_kept
 from .kernel_times import TimedKernels
 from .recomputed import saved_instructions
+from .waists import held_bytes, narrowest_before, waists
 
 SMALL = 16
 """Values that are computed from less than this part of the bytes of a kernel's largest tensor are
@@ -75,7 +71,7 @@ def candidates(fusion: Fusion, now: TimedKernels, device: DeviceProperties) -> C
     under, out_of_order = _largest_under(fusion), set(_out_of_order(fusion))
     again = saved_instructions(now)
     alike: dict[tuple[float, tuple[float, ...]], list[Value]] = {}
-    for value in filter(gains.is_possible, dict.fromkeys(_waists(fusion))):
+    for value in filter(gains.is_possible, dict.fromkeys(_possible(fusion))):
         much = inf if value in out_of_order else SMALL * under[value]
         alike.setdefault((gains.cost(value), gains.of_kernels(value, much)), []).append(value)
     found = Candidates({}, {}, {})
@@ -137,14 +133,22 @@ def _ends(values: Sequence[Value]) -> tuple[list[str], list[str]]:
 
 
 def _largest_under(fusion: Fusion) -> dict[Value, int]:
-    """For each value, the bytes of the largest tensor that it is computed from."""
-    found = {v: _held_bytes(v) for v in fusion.inputs if v.is_tensor}
+    """For each value, the bytes of the largest tensor that it is computed from.
+
+    Its own, where it is computed from none, as random numbers are.
+    """
+    found = {v: held_bytes(v) for v in fusion.inputs if v.is_tensor}
     for node in fusion.nodes:
-        under = max((found.get(v, 0) for v in node.operands()), default=0)
+        under = max((found[v] for v in node.operands() if v.is_tensor), default=None)
         for out in node.outs:
             if out.is_tensor:
-                found[out] = under if is_fused(node) else _held_bytes(out)
+                found[out] = held_bytes(out) if under is None or not is_fused(node) else under
     return found
+
+
+def _possible(fusion: Fusion) -> Iterator[Value]:
+    yield from _out_of_order(fusion)
+    yield from waists(fusion)
 
 
 def _out_of_order(fusion: Fusion) -> Iterator[Value]:
@@ -165,7 +169,7 @@ def _crossing_inputs(now: TimedKernels) -> Iterator[Value]:
     for each in now.excesses:
         least = each.largest / SMALL
         if each.innermost_axes(least) > TransposeParams.tile_sides:
-            yield from (v for v in each.piece.inputs if v.is_tensor and _held_bytes(v) >= least)
+            yield from (v for v in each.piece.inputs if v.is_tensor and held_bytes(v) >= least)
 
 
 def _with_other_dims_innermost(value: Value) -> Iterator[str]:
@@ -187,39 +191,4 @@ def _spread(fusion: Fusion) -> Iterator[Value]:
         count = computing_instructions(fusion, value)
         cheap = count is not None and count <= load_instructions(value.dtype.info.bytes)
         if not cheap and not is_per_row(value, result):
-            yield _narrowest(fusion, value)
-
-
-def _waists(fusion: Fusion) -> Iterator[Value]:
-    yield from _out_of_order(fusion)
-    for node in fusion.nodes:
-        is_view = isinstance(as_call(node).op.form, View)
-        if is_view or is_reducer(node):
-            yield from (_narrowest(fusion, v) for v in node.operands() if v.is_tensor)
-        branches = len(fusion.consumers.get(node.out, ())) > 1
-        if is_fused(node) and node.out.is_tensor and (is_view or branches):
-            yield _narrowest(fusion, node.out)
-
-
-def _narrowest(fusion: Fusion, value: Value) -> Value:
-    """The value of least bytes on the chain of single operands in the shape of ``value``."""
-    best = value
-    while (operand := _only_operand(fusion.producers.get(value), value)) is not None:
-        value = operand
-        if _held_bytes(value) < _held_bytes(best):
-            best = value
-    return best
-
-
-def _only_operand(node: Node | None, value: Value) -> Value | None:
-    """The only computed tensor among the operands of a pointwise value; None for several."""
-    if node is None or not isinstance(as_call(node).op.form, Pointwise):
-        return None
-    tensors = [v for v in node.operands() if v.is_tensor and hint(v.tensor.numel) > 1]
-    if len(tensors) != 1 or tensors[0].tensor.sizes != value.tensor.sizes:
-        return None
-    return tensors[0]
-
-
-def _held_bytes(value: Value) -> int:
-    return hint(value.tensor.numel) * value.dtype.info.bytes
+            yield narrowest_before(fusion, value)

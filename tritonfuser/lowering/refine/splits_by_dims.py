@@ -4,16 +4,22 @@ A row that is several dims long is one index in a kernel. What lies along some o
 as a weight of the last one, is read there at a remainder, for each element anew. Where one step
 reduces the inner dims and another the outer ones, an index is a dim: what does not lie along it is
 read once for many elements.
+
+Dims that the results keep may lie between. The sums of ``[N, C, 4]`` over ``N`` and the last dim
+have rows in pieces of 4 elements, with those of other channels beside them in a sector. Where the
+first step reduces parts of ``N`` alone, its columns ``(C, 4)`` are as long as the memory is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from math import prod
 
-from ...device import LEAST_KERNEL_S, DeviceProperties
+from ...device import CACHE_LINE_BYTES, LEAST_KERNEL_S, DeviceProperties
+from ...heuristics.columns.sums import PROGRAMS_PER_SM
 from ...heuristics.streams import Stream
-from ...ir import Fusion, Value
+from ...ir import Fusion, Node, Value
 from ...ops.builder import as_call
 from ...ops.forms import Moments, Reduction
 from ...symbolic.sizes import hint
@@ -21,9 +27,18 @@ from ..access.read_footprint import is_reducer
 from ..fuse.scheduler_queries.splits import FIRST_RESULT_BYTES
 from ..fuse.splits.common_rows import last_steps
 from ..fuse.splits.split_policy import ByDims
-from ..passes.splits.split_factors import reduced_extents
+from ..passes.splits.factors import factors_of_any, is_near
+from ..passes.splits.split_factors import (
+    Padded,
+    longest_extent,
+    reduced_extents,
+    split_factors,
+)
 from ..segments.segmented_fusion import SegmentedFusion
 from .kernel_times import Excess, TimedKernels
+
+LEAST_PART = 16
+"""Positions of the first dims that a part has at least."""
 
 
 def splits_by_dims(
@@ -40,15 +55,25 @@ def splits_by_dims(
     """
     made = _made_by(now.segmented)
     found: dict[ByDims, float] = {}
-    for each in filter(_reads_rows_apart, now.excesses):
+    for each in now.excesses:
         for value in _reductions(each, fusion, made):
-            for split in _by_dims(fusion, value):
-                rows = hint(value.tensor.numel) * prod(map(hint, split.factors))
-                moved_s = 2 * rows * FIRST_RESULT_BYTES / device.bandwidth_bytes_per_s
+            node = fusion.producers[value]
+            splits = [*_in_parts(node, device)]
+            if _reads_rows_apart(each):
+                splits += _by_dims(node, device)
+            for split in splits:
+                moved_s = 2 * _rows(node, split) * FIRST_RESULT_BYTES / device.bandwidth_bytes_per_s
                 saved = each.seconds - LEAST_KERNEL_S - moved_s
-                if rows >= device.sm_count and saved > 0:
+                if saved > 0:
                     found[split] = max(found.get(split, 0.0), saved)
     return found
+
+
+def _rows(node: Node, split: ByDims) -> int:
+    """The first step's results."""
+    made = split_factors(node, split.parts)
+    assert made is not None
+    return hint(node.out.tensor.numel) * hint(made.parts)
 
 
 def _reads_rows_apart(each: Excess) -> bool:
@@ -100,11 +125,49 @@ def _reductions(each: Excess, fusion: Fusion, made: dict[Value, str]) -> Iterato
             met.add(extents)
 
 
-def _by_dims(fusion: Fusion, value: Value) -> Iterator[ByDims]:
-    """The splits of which the first step reduces the last dims, or the first ones."""
-    extents = reduced_extents(fusion.producers[value])
-    long = [place for place, size in enumerate(extents) if hint(size) > 1]
-    for place in long[1:]:
+def _by_dims(node: Node, device: DeviceProperties) -> Iterator[ByDims]:
+    """The splits of which the first step reduces the last dims, or the first ones.
+
+    Those give each multiprocessor a row.
+    """
+    extents = reduced_extents(node)
+    for place in _long(extents)[1:]:
         inner = tuple(size if at < place else 1 for at, size in enumerate(extents))
         outer = tuple(1 if at < place else size for at, size in enumerate(extents))
-        yield from (ByDims(value.name, factors) for factors in (inner, outer))
+        for factors in (inner, outer):
+            split = ByDims(node.out.name, factors)
+            if _rows(node, split) >= device.sm_count:
+                yield split
+
+
+def _in_parts(node: Node, device: DeviceProperties) -> Iterator[ByDims]:
+    """The splits of which the first step reduces parts of the first dims, and the second step the
+    dims behind a dim that the results keep.
+
+    As many parts as programs of a cache line of columns fill the device.
+    """
+    call, extents = as_call(node), reduced_extents(node)
+    source, dims = call.value("arg"), call.dims()
+    line = CACHE_LINE_BYTES // source.dtype.info.bytes
+    for before, place in pairwise(_long(extents)):
+        if hint(prod(source.tensor.sizes[dims[before] + 1 : dims[place]])) > 1:
+            rows = hint(prod(extents[:place]))
+            columns = hint(source.tensor.numel) // rows
+            wanted = PROGRAMS_PER_SM * device.sm_count * line // columns
+            count = min(max(wanted, 2), rows // LEAST_PART)
+            if count > 1:
+                yield ByDims(node.out.name, _parts_of(extents, place, count))
+
+
+def _parts_of(extents: tuple[int, ...], place: int, count: int) -> tuple[int, ...] | Padded:
+    """So many parts of the dims before a place, for each position of those from there on."""
+    factors = factors_of_any(extents[:place], count)
+    if is_near(prod(factors), count):
+        return (*factors, *extents[place:])
+    longest = longest_extent(tuple(map(hint, extents[:place])))
+    return Padded(longest, count, second=tuple(range(place, len(extents))))
+
+
+def _long(extents: tuple[int, ...]) -> list[int]:
+    """The places of the reduced dims of several positions."""
+    return [place for place, size in enumerate(extents) if hint(size) > 1]

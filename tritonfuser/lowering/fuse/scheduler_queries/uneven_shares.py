@@ -88,10 +88,10 @@ def _ways(extents: Sequence[int], count: int, of: int) -> Iterator[Padded]:
             return
         parts = ceil_div(size, ceil_div(size, wanted))
         if size % parts:
-            yield Padded(place, parts, apart=place > 0)
+            yield Padded(place, parts, second=tuple(range(place)))
         interleaved_parts = wanted // max(of, 1) * of
         if of > 1 and place == last and interleaved_parts and size % interleaved_parts:
-            yield Padded(place, interleaved_parts, interleaved=True, apart=place > 0)
+            yield Padded(place, interleaved_parts, interleaved=True, second=tuple(range(place)))
         before *= size
 
 
@@ -102,7 +102,7 @@ def _ways_of_any(extents: Sequence[int], count: int, of: int) -> Iterator[Padded
         if wanted < 2:
             return
         for interleaved in (False, *[True] * (place == len(extents) - 1 and 1 < of <= wanted)):
-            way = Padded(place, 0, interleaved=interleaved, apart=place > 0)
+            way = Padded(place, 0, interleaved=interleaved, second=tuple(range(place)))
             yield replace(way, count=shares_at(extents, way, count, of))
 
 

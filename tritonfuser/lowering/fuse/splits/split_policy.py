@@ -16,6 +16,7 @@ from ...groups.online_pairs import online_pairs
 from ...passes.splits.split_factors import (
     AlongMaximum,
     Interleaved,
+    Padded,
     Parts,
     Remainder,
     parts_along,
@@ -48,21 +49,22 @@ class CommonRows(Enum):
 
 
 class ByDims(NamedTuple):
-    """A reduction in two steps that reduce whole dims each.
+    """A reduction in two steps, of which the second reduces whole dims.
 
     Attributes
     ----------
     value : str
         The first result of the reduction.
-    factors : tuple of int
-        For each reduced dim its extent, where the second step reduces it, or 1.
+    parts : tuple of int or Padded
+        For each reduced dim its extent, where the second step reduces it as a whole, 1 where the
+        first does, or the parts that the first step leaves of it; one dim may be padded.
     """
 
     value: str
-    factors: tuple[int, ...]
+    parts: tuple[int, ...] | Padded
 
 
-NONE_BY_DIMS: Mapping[str, tuple[int, ...]] = MappingProxyType({})
+NONE_BY_DIMS: Mapping[str, tuple[int, ...] | Padded] = MappingProxyType({})
 """No reductions that are split by dims."""
 
 
@@ -70,7 +72,7 @@ def choose_splits(
     grouper: Grouper,
     rows: CommonRows,
     interleaved: bool = True,
-    by_dims: Mapping[str, tuple[int, ...]] = NONE_BY_DIMS,
+    by_dims: Mapping[str, tuple[int, ...] | Padded] = NONE_BY_DIMS,
     shares: float = 1.0,
 ) -> Splits:
     """The reductions to do in two steps, each with its parts.
@@ -83,9 +85,9 @@ def choose_splits(
         Which kernels reductions of other groups may share their first step with.
     interleaved : bool
         Whether parts of reduced columns may have interleaved rows.
-    by_dims : mapping of str to tuple of int, optional
-        For reductions, by the name of their first result, the factors of the reduced dims that the
-        second step reduces. All of a kernel are split alike.
+    by_dims : mapping of str to tuple of int or Padded, optional
+        For reductions, by the name of their first result, the parts of the reduced dims that the
+        second step reduces (``ByDims``). All of a kernel are split alike.
     shares : float
         Parts that are shared out over programs, as a multiple of what schedulers want.
     """
@@ -105,7 +107,7 @@ def choose_splits(
 
 
 def _as_given(
-    grouper: Grouper, group: FusionGroup, by_dims: Mapping[str, tuple[int, ...]]
+    grouper: Grouper, group: FusionGroup, by_dims: Mapping[str, tuple[int, ...] | Padded]
 ) -> dict[Value, Parts]:
     """The reductions of a group in the parts that one of them was given; none where others reduce
     other extents."""

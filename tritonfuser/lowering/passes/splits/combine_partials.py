@@ -164,7 +164,7 @@ def _parts_of_padded(
     call, rank, (dim, size) = builder.call, source.tensor.rank, split.padded
     sizes = as_call(node).value("arg").tensor.sizes
     extent, parts = sizes[dim], split.factors[dim]
-    others = prod(sizes[d] for d in as_call(node).dims() if d != dim)
+    others = prod(sizes[d] // split.factors[d] for d in as_call(node).dims() if d != dim)
 
     def along(value: Value, dims: range, ndim: int) -> Value:
         made: Value = call("broadcast", value, [place not in dims for place in range(ndim)])

@@ -64,19 +64,20 @@ class Padded:
         The parts. They may vary with the sizes of a run.
     interleaved : bool
         Whether part ``i`` of ``n`` has elements ``i, i + n, ...``; else neighbouring ones.
-    apart : bool
-        Whether the second step reduces the dims before it, each as a whole: every position of
-        those has parts of its own. Else the first step does.
+    second : tuple of int
+        The other reduced dims, by their places, that the second step reduces, each as a whole:
+        every position of those has parts of its own. The first step reduces the rest.
     """
 
     place: int
     count: int
     interleaved: bool = False
-    apart: bool = False
+    second: tuple[int, ...] = ()
 
     def __str__(self) -> str:
-        if self.apart:
-            return f"{self.count} parts of dim {self.place} for each position before it"
+        if self.second:
+            others = ", ".join(map(str, self.second))
+            return f"{self.count} parts of dim {self.place} for each position of {others}"
         return f"as many as fill the device, of dim {self.place}"
 
 
@@ -140,9 +141,11 @@ def parts_along(parts: Parts, first: Node, node: Node) -> Parts:
     if repr(extents) == repr(others):
         return parts
     places = _places_of_several(extents)
+    same = dict(zip(places, _places_of_several(others), strict=True))
     if isinstance(parts, Padded):
-        return replace(parts, place=_places_of_several(others)[places.index(parts.place)])
-    factors = dict(zip(_places_of_several(others), (parts[at] for at in places), strict=True))
+        second = tuple(same[at] for at in parts.second if at in same)
+        return replace(parts, place=same[parts.place], second=second)
+    factors = {same[at]: parts[at] for at in places}
     return tuple(factors.get(place, 1) for place in range(len(others)))
 
 
@@ -211,8 +214,7 @@ def split_factors(
         # One more than fits at least, so that there is padding at all sizes.
         part = extents[wanted.place] // wanted.count + 1
         found = _padded_to(dims, dims[wanted.place], wanted.count, part, wanted.interleaved)
-        before = extents[: wanted.place] if wanted.apart else ()
-        whole = dict(zip(dims, before, strict=False))
+        whole = {dims[place]: extents[place] for place in wanted.second}
         return replace(found, factors={**found.factors, **whole})
     if isinstance(wanted, tuple):
         return SplitFactors(dict(zip(dims, wanted, strict=True)))
