@@ -245,6 +245,20 @@ def test_a_small_tensor_that_all_programs_read_past_the_l1_cache_is_slow():
     assert found[3, "shared"].resources["L2 slice"] == wanted
 
 
+def test_steps_of_a_loop_wait_for_themselves_where_tensors_are_pieced_together():
+    """A load under a mask is not begun with those of other steps: ptxas unrolls no such loop."""
+    loop = ReductionParams(block_x=1, block_r=512, persistent=False, num_warps=4, num_stages=1)
+    whole = rows(1 << 10, 1 << 16)
+    halves = [replace(stream, accessed=(1, 2)) for stream in whole.streams if not stream.is_store]
+    stores = [stream for stream in whole.streams if stream.is_store]
+    joined = replace(whole, streams=(*halves, *halves, *stores))
+    plain, pieced = (predicted(problem, loop, WORK) for problem in (whole, joined))
+    assert pieced.resources["latency"] > 1.2 * plain.resources["latency"]
+    wide = replace(loop, block_r=1 << 16, num_warps=32, persistent=True)
+    steps = [Counting(problem, WORK).counts(wide).alone for problem in (whole, joined)]
+    assert steps == [0, 0]
+
+
 def test_what_all_rows_share_is_loaded_once_before_a_loop_over_rows():
     shared = Stream(item_bytes=4, along_x=False, x_stride=0, total_bytes=4 * 2048)
     alone = rows(1 << 14, 2048, outer_members=1, outer_batch=128)
