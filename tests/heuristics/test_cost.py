@@ -24,7 +24,7 @@ from tritonfuser.heuristics.cost.model import (
 )
 from tritonfuser.heuristics.cost.numbers import PLAIN
 from tritonfuser.heuristics.cost.product_time import product_time
-from tritonfuser.heuristics.cost.spread import Spread
+from tritonfuser.heuristics.cost.reduction_layout import ReductionLayout
 from tritonfuser.heuristics.cost.work import KernelWork, NodeWork, element_work
 from tritonfuser.heuristics.params import (
     InnerOuterPersistentParams,
@@ -255,7 +255,7 @@ def test_steps_of_a_loop_wait_for_themselves_where_tensors_are_pieced_together()
     plain, pieced = (predicted(problem, loop, WORK) for problem in (whole, joined))
     assert pieced.resources["latency"] > 1.2 * plain.resources["latency"]
     wide = replace(loop, block_r=1 << 16, num_warps=32, persistent=True)
-    steps = [Counting(problem, WORK).counts(wide).alone for problem in (whole, joined)]
+    steps = [Counting(problem, WORK).counts(wide).serial_steps for problem in (whole, joined)]
     assert steps == [0, 0]
 
 
@@ -385,7 +385,7 @@ def test_what_reductions_do_not_need_is_read_once():
     assert passes > 1
     loaded = [count.fetched_bytes * passes for count in counted]
     assert loaded == pytest.approx([row * passes, 2 * row * passes, row * (passes + 1)])
-    assert [count.again_bytes for count in counted] == [row, 2 * row, row]
+    assert [count.reloaded_bytes for count in counted] == [row, 2 * row, row]
     assert all(count.stored_bytes * passes == pytest.approx(row) for count in counted)
 
 
@@ -445,7 +445,7 @@ def test_warps_of_one_program_wait_for_one_another():
 
 def test_counts_that_are_shared_have_the_order_of_all():
     """They are handed over by place."""
-    shared = (*ProblemCounts._fields, *TileCounts._fields, *Spread._fields)
+    shared = (*ProblemCounts._fields, *TileCounts._fields, *ReductionLayout._fields)
     assert Counts._fields[: len(shared)] == LeastCounts._fields[: len(shared)] == shared
     assert set(LeastCounts._fields) <= set(Counts._fields)
 

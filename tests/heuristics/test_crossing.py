@@ -12,7 +12,7 @@ from tests.lowering.graphs import noise
 from tests.lowering.harness import check, lowered, record, schedulers, small, texts
 from tritonfuser.device import SECTOR_BYTES
 from tritonfuser.heuristics.cost.counting import Counting
-from tritonfuser.heuristics.cost.footprint import chain
+from tritonfuser.heuristics.cost.footprint import contiguous_axes
 from tritonfuser.heuristics.cost.kernels import predicted
 from tritonfuser.heuristics.params import (
     InnerPersistentParams,
@@ -194,8 +194,8 @@ def test_loads_of_a_transpose_take_registers_for_their_addresses() -> None:
 def test_an_axis_is_once_in_what_a_tensor_lies_along() -> None:
     """Of indices that are sums, as of a padded patch, one axis may have several terms."""
     terms = StrideTerm(0, 1, 16, 1), StrideTerm(0, 1, 1, 16), StrideTerm(1, 1, 25, 16)
-    assert chain(Stream(item_bytes=2, stride_terms=terms)) == [0]
-    assert chain(Stream(item_bytes=2, stride_terms=(terms[0], terms[2]))) == [0, 1]
+    assert contiguous_axes(Stream(item_bytes=2, stride_terms=terms)) == [0]
+    assert contiguous_axes(Stream(item_bytes=2, stride_terms=(terms[0], terms[2]))) == [0, 1]
 
 
 def test_rows_that_begin_at_vectors_lie_apart_in_a_tensor_across_them() -> None:

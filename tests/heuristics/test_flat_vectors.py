@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tritonfuser.heuristics.cost.footprint import run_along, vector_elements
+from tritonfuser.heuristics.cost.footprint import contiguous_run_along, vector_elements
 from tritonfuser.heuristics.streams import Stream, StrideTerm
 
 
@@ -18,6 +18,6 @@ def rows_of(length: int) -> Stream:
 def test_rows_of_odd_lengths_are_loaded_element_by_element(length: int, wide: int) -> None:
     stream, extents = rows_of(length), (64, length)
     for places, expected in (((1,), wide), ((0, 1), 8)):
-        run = run_along(stream, extents, places)
+        run = contiguous_run_along(stream, extents, places)
         assert run == 0
         assert vector_elements(stream, places, run, 8) == expected

@@ -10,11 +10,11 @@ import torch
 
 from tests.heuristics.test_schedulers import H200
 from tests.lowering.harness import lowered
-from tritonfuser.heuristics.cost.constants import share_missed
+from tritonfuser.heuristics.cost.constants import miss_rate
 from tritonfuser.heuristics.cost.counting import Counting
 from tritonfuser.heuristics.cost.flat_traffic import FlatStreams
 from tritonfuser.heuristics.cost.footprint import Side
-from tritonfuser.heuristics.cost.gathered import running
+from tritonfuser.heuristics.cost.gathered import concurrent_tile
 from tritonfuser.heuristics.cost.kernels import predicted
 from tritonfuser.heuristics.cost.numbers import PLAIN
 from tritonfuser.heuristics.params import PointwiseParams, ReductionParams
@@ -92,7 +92,7 @@ def test_two_tensors_that_are_read_alike_have_two_windows():
     two = replace(one, streams=(*one.streams, one.streams[1]))
     params = PointwiseParams(block_x=1024, num_warps=4)
     once, twice = counts(one, params), counts(two, params)
-    for name in ("opened_bytes", "window_bytes", "requested_again", "hit_bytes", "hit_lines"):
+    for name in ("opened_bytes", "window_bytes", "repeat_request_bytes", "hit_bytes", "hit_lines"):
         assert getattr(twice, name) == pytest.approx(2 * getattr(once, name))
 
 
@@ -151,12 +151,12 @@ def test_hits_are_lost_where_the_windows_of_all_programs_of_a_multiprocessor_do_
 
 def test_positions_of_programs_that_run_at_a_time():
     rows, columns = Side((0,), 4), Side((1,), 16)
-    assert running((100, 100), (columns, rows), 3) == ((4, 48), 3)
+    assert concurrent_tile((100, 100), (columns, rows), 3) == ((4, 48), 3)
     # Programs go on along the second side where the first one ends.
-    assert running((100, 100), (columns, rows), 12.5) == ((8, 100), 12.5)
-    assert running((100, 100), (Side((0, 1), 64),), 10) == ((6.4, 100), 10)
+    assert concurrent_tile((100, 100), (columns, rows), 12.5) == ((8, 100), 12.5)
+    assert concurrent_tile((100, 100), (Side((0, 1), 64),), 10) == ((6.4, 100), 10)
     # There are no more than 25 * 6.25.
-    assert running((100, 100), (columns, rows), 1000) == ((100, 100), 156.25)
+    assert concurrent_tile((100, 100), (columns, rows), 1000) == ((100, 100), 156.25)
 
 
 def streams(body, *inputs):
@@ -186,14 +186,14 @@ def test_what_is_read_nowhere_opens_no_window():
     index, read = problem.streams
     problem = replace(problem, streams=(index, replace(read, accessed=(0, 1 << 20))))
     found = counts(problem, PointwiseParams(block_x=1024, num_warps=4))
-    assert (found.opened_bytes, found.requested_again, found.hit_lines) == (0, 0, 0)
+    assert (found.opened_bytes, found.repeat_request_bytes, found.hit_lines) == (0, 0, 0)
     assert memory_bytes(problem, PointwiseParams(block_x=1024)) < 1.1 * problem.moved_bytes
 
 
 def test_few_reads_of_a_large_table_are_of_elements_of_their_own():
     problem = picked(1, 1 << 28, 1 << 16)
     found = counts(problem, PointwiseParams(block_x=1024))
-    assert found.requested_again < 0.01 * 64 * (1 << 16)
+    assert found.repeat_request_bytes < 0.01 * 64 * (1 << 16)
     assert math.isclose(found.moved_bytes, (8 + 64) * (1 << 16), rel_tol=0.01)
 
 
@@ -229,7 +229,7 @@ def test_windows_are_open_by_the_programs_that_threads_have_room_for(block):
 
 
 def test_a_window_that_is_larger_than_a_cache_is_found_in_part():
-    found = [share_missed(window, 100.0, PLAIN) for window in (0.0, 50.0, 100.0, 200.0, 1000.0)]
+    found = [miss_rate(window, 100.0, PLAIN) for window in (0.0, 50.0, 100.0, 200.0, 1000.0)]
     assert found == pytest.approx([0, 0, 0, 0.5, 0.9])
 
 
@@ -249,4 +249,4 @@ def test_no_more_lines_are_in_the_cache_than_are_loaded():
     for x, y, warps in tiles:
         params = replace(piece.params, block_x=x, block_y=y, num_warps=warps)
         found, loads = streams.traffic(params, 32 * warps), streams.loads(params, 32 * warps)
-        assert found.windows.hit_lines <= loads.most_hit <= found.lines
+        assert found.windows.hit_lines <= loads.max_hit_lines <= found.lines

@@ -51,8 +51,8 @@ def rows_as_loaded() -> OuterPersistentParams:
     )
 
 
-def lost_bytes(piece: Any, params: OuterPersistentParams) -> float:
-    return Times(piece.problem, ElementWork()).lost_bytes(params)
+def sector_refetch_bytes(piece: Any, params: OuterPersistentParams) -> float:
+    return Times(piece.problem, ElementWork()).sector_refetch_bytes(params)
 
 
 def test_sectors_that_are_stored_in_parts_long_apart_are_moved_again() -> None:
@@ -63,8 +63,8 @@ def test_sectors_that_are_stored_in_parts_long_apart_are_moved_again() -> None:
     far = rows_as_loaded()
     near = replace(far, axes=(1, 2, 0))
     stored = 3 * 2 * 36 * 1232 * 538
-    assert lost_bytes(piece, near) < 0.01 * stored
-    assert lost_bytes(piece, far) > 4 * stored
+    assert sector_refetch_bytes(piece, near) < 0.01 * stored
+    assert sector_refetch_bytes(piece, far) > 4 * stored
     times = [segment_time(piece, params) for params in (near, far)]
     assert times[0] is not None and times[1] is not None
     assert times[1].seconds > 1.5 * times[0].seconds
@@ -73,7 +73,7 @@ def test_sectors_that_are_stored_in_parts_long_apart_are_moved_again() -> None:
 @pytest.mark.parametrize("columns", [8, 32])
 def test_what_the_cache_holds_is_not_lost(columns: int) -> None:
     piece = one_segment(36, 128, columns)
-    assert lost_bytes(piece, rows_as_loaded()) == pytest.approx(0, abs=1e5)
+    assert sector_refetch_bytes(piece, rows_as_loaded()) == pytest.approx(0, abs=1e5)
 
 
 def pairs(fd: Any, x: Any) -> Any:
@@ -111,8 +111,11 @@ def test_the_axes_of_each_group_are_in_the_order_in_which_less_is_lost() -> None
     found, as_written = piece.params.axes, tuple(n for group in piece.problem.order for n in group)
     assert [set(found[:2]), set(found[2:])] == [set(group) for group in piece.problem.order]
     # The factor's own pieces of 12 bytes are left.
-    assert lost_bytes(piece, piece.params) < 0.02 * x.numel() * x.element_size()
-    assert lost_bytes(piece, replace(piece.params, axes=as_written)) > x.numel() * x.element_size()
+    assert sector_refetch_bytes(piece, piece.params) < 0.02 * x.numel() * x.element_size()
+    assert (
+        sector_refetch_bytes(piece, replace(piece.params, axes=as_written))
+        > x.numel() * x.element_size()
+    )
 
 
 def test_sizes_are_chosen_again_in_another_order() -> None:
@@ -188,9 +191,9 @@ def test_ends_of_what_warps_store_are_moved_again(columns: int, share: float) ->
     params = TransposeParams(block_x=32, block_y=32, num_warps=4)
     problem = replace(piece.problem, across=(1,))
     counts = Counting(problem, ElementWork()).counts(params)
-    assert counts.partly_bytes == pytest.approx(share * counts.stored_bytes, rel=0.15)
+    assert counts.partial_sector_bytes == pytest.approx(share * counts.stored_bytes, rel=0.15)
     time = kernel_time(counts, problem.device)
-    before = kernel_time(counts._replace(partly_bytes=0.0), problem.device)
+    before = kernel_time(counts._replace(partial_sector_bytes=0.0), problem.device)
     assert (time.resources["memory"] > before.resources["memory"]) == (share > 0)
 
 
@@ -200,7 +203,7 @@ def test_gaps_that_other_stores_of_the_same_threads_fill_are_not() -> None:
     params = TransposeParams(block_x=64, block_y=4, num_warps=4)
     counts = Counting(piece.problem, ElementWork()).counts(params)
     assert counts.written_bytes == 8 * counts.stored_bytes
-    assert counts.partly_bytes == 0
+    assert counts.partial_sector_bytes == 0
 
 
 def test_what_is_stored_in_order_is_written_as_whole_sectors() -> None:
@@ -238,7 +241,7 @@ def test_warps_of_long_loops_store_sectors_in_part_at_different_times(
     )
     times = Times(piece.problem, ElementWork())
     stored, results = 2 * 283 * columns, 4 * 283
-    assert least * stored <= times.lost_bytes(params) <= most * stored + results
+    assert least * stored <= times.sector_refetch_bytes(params) <= most * stored + results
 
 
 def largest_permuted(fd: Any, x: Any, y: Any) -> Any:
@@ -302,4 +305,6 @@ def test_short_rows_that_lie_apart_are_written_in_part(axes: tuple[int, int], sh
         (piece,) = record(centred, given).segments(given, arch="sm_90").segments
     params = OuterPersistentParams(block_x=32, block_r=32, persistent=True, num_warps=2, axes=axes)
     counts = Counting(in_order(piece.problem, params), ElementWork()).counts(params)
-    assert counts.partly_bytes == pytest.approx(share * counts.stored_bytes, rel=0.2, abs=128)
+    assert counts.partial_sector_bytes == pytest.approx(
+        share * counts.stored_bytes, rel=0.2, abs=128
+    )

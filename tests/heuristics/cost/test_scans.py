@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.heuristics.cost.test_spread import sums
+from tests.heuristics.cost.test_reduction_layout import sums
 from tests.heuristics.test_cost import rows
 from tests.heuristics.test_schedulers import H200
 from tritonfuser.heuristics.cost.constants import constants_of

@@ -14,7 +14,7 @@ from math import prod
 from ..params import HeuristicParams
 from ..problem import Problem
 from ..streams import Stream
-from .footprint import run_along
+from .footprint import contiguous_run_along
 
 Numbers = tuple[int, ...]
 
@@ -61,5 +61,5 @@ def _moved(stream: Stream, places: Sequence[int], made: Problem) -> Stream:
     found, (along_x, _) = replace(stream, stride_terms=stride_terms), made.places
     last = [term for term in stride_terms if along_x and term.axis == along_x[-1]]
     step = last[0].step if len(last) == 1 and last[0].div == 1 else None
-    run = run_along(found, made.axes, along_x)
+    run = contiguous_run_along(found, made.axes, along_x)
     return replace(found, x_stride=step if last else 0, contiguous_run=run)

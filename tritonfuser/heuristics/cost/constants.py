@@ -4,7 +4,7 @@ They are fitted to 6,500 schedules of 147 random problems on an H200
 (``bench/results/schedules_h200.jsonl.gz``), beginning at and staying near to data sheets and what
 the kernels' code looks like. ``python -m bench.schedules --fit`` fits them again. None of these
 problems reads at indices: ``hit_clocks`` and ``l1_share`` are fitted to 340 schedules of 17 gathers
-on an H100, and hold for 149 of 14 others on an H200 (``share_missed``); ``exchange_tail`` is by 300
+on an H100, and hold for 149 of 14 others on an H200 (``miss_rate``); ``exchange_tail`` is by 300
 schedules of four sums of columns on an H100, which run in one wave.
 
 Where resources overlap the model adds a part of the shorter times. So shares a little above 1 are
@@ -235,24 +235,24 @@ def _scaled(launch: float, latency: float) -> Constants:
     )
 
 
-def cache_room(device: DeviceProperties, c: Constants) -> float:
-    """Bytes that pass the L2 cache of a device while it keeps half of what was in it before."""
+def l2_retention_bytes(device: DeviceProperties, c: Constants) -> float:
+    """The reuse distance, in bytes, at which half of the reads hit the L2 cache of a device."""
     return c.l2_share_bytes * (device.l2_bytes / FITTED_L2_BYTES)
 
 
-def share_lost(passed: Any, room: float) -> Any:
-    """Share of what was loaded that a cache has lost when so many bytes passed it: a half at
-    ``room``. A number, or an array of them."""
-    full = (passed / room) ** 2
-    return full / (1 + full)
+def evicted_share(reuse_distance: Any, capacity: float) -> Any:
+    """Share of what was loaded that a cache has evicted after so many other bytes: a half at
+    ``capacity``. A number, or an array of them."""
+    squared = (reuse_distance / capacity) ** 2
+    return squared / (1 + squared)
 
 
-def share_missed(window: Any, room: float, m: Numbers) -> Any:
-    """Share of reads at random places of a window that a cache has not, where it has room for so
-    many bytes: of a window that is larger it has as many as it has room for.
+def miss_rate(window: Any, capacity: float, m: Numbers) -> Any:
+    """Share of reads at random places of a window of so many bytes that miss a cache, once it is
+    warm: it holds ``capacity`` bytes of a larger window.
 
     H200, 14 gathers of random shapes with 11 schedules each: of the pairs that are 10% apart 0.976
     are in order, and the predicted ones take 1.00 times as long as the fastest (geometric mean; at
-    most 1.02). As if the windows were read in order (``share_lost``): 0.880, 1.12 and 1.37.
+    most 1.02). As if the windows were read in order (``evicted_share``): 0.880, 1.12 and 1.37.
     """
-    return 1 - room / m.maximum(window, room)
+    return 1 - capacity / m.maximum(window, capacity)

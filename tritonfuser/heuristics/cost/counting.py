@@ -1,6 +1,6 @@
-"""``Counting``: what a kernel of given params counts: programs, steps, bytes, instructions.
+"""``Counting``: a problem and params -> ``Counts``: programs, steps, bytes, instructions.
 
-Everything here is arithmetic on facts: nothing is fitted.
+Everything here is arithmetic on facts; nothing is fitted.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from ..streams import Stream
 from .constants import CARRIED_BY_MOMENTS, MOVED_DRAW, Constants
 from .counts import Counts, HeldOfElement, Number, ProblemCounts, TileCounts
 from .flat_traffic import FlatStreams, flat_streams
-from .gathered import around_bytes
+from .gathered import overfetched_bytes
 from .model import registers_each
 from .numbers import ARRAYS, PLAIN, Numbers
+from .reduction_layout import ReductionLayouts, column_operand_share, loads_along_both_axes
 from .registers import LATER, LoadedAtOnce, register_limit
 from .rows.staged import all_fit
 from .rows.traffic import RowStreams
-from .spread import Spreading, across_share, lies_both_ways
 from .strided import with_axes
 from .tiles import KernelTile, Launches, tile_of
 from .traffic import Traffic
@@ -36,9 +36,10 @@ FLAT_PARAMS = (PointwiseParams, TransposeParams)
 
 
 class Counting:
-    """What kernels of a problem count, by their params. Not for matrix products.
+    """The ``Counts`` of kernels of one problem, by their params. Not for matrix products.
 
-    What no params change is counted once, what a tile touches of tensors once for each tile.
+    What no params change is counted once; what tiles touch of tensors is counted once for each
+    distinct tile.
     """
 
     def __init__(self, problem: Problem, work: ElementWork) -> None:
@@ -46,10 +47,10 @@ class Counting:
         columns, reduced = problem.outer_members, max(problem.reduced, 1)
         self._problem, self._work = problem, work
         self._positions = problem.parallel * reduced
-        self._moved = problem.moved_bytes + problem.result_bytes + around_bytes(problem)
+        self._moved = problem.moved_bytes + problem.result_bytes + overfetched_bytes(problem)
         self._full_loads = float(len(problem.full_loads))
-        self._crosses = lies_both_ways(problem)
         self._reads_parts = any(s.accessed_share < 1 for s in problem.streams if not s.is_store)
+        self._converts_layouts = loads_along_both_axes(problem)
         self._accumulators = _accumulators(problem, work)
         self._row_words = _row_words(problem)
         self._scan_share = _scan_share(problem, work)
@@ -64,10 +65,10 @@ class Counting:
             taken=work.registers,
         )
         self._tiles: dict[KernelTile, TileCounts] = {}
-        self._spreading = Spreading(
+        self._reductions = ReductionLayouts(
             reductions=float(work.reductions),
             columns=columns,
-            across=work.reductions * across_share(problem) if work.reductions else 0.0,
+            column_operands=_column_operands(problem, work),
             inner=problem.inner,
             lanes=problem.device.warp_size,
             scan_share=self._scan_share,
@@ -116,19 +117,20 @@ class Counting:
         return m.maximum(self._loaded.most(tile, threads, alone, m), wanted)
 
     def reread_bytes(self, params: KernelParams) -> dict[Stream, float]:
-        """Bytes of tensors that programs of rows load again, and that the L2 cache has lost."""
+        """Bytes of each tensor that programs of a kernel with rows load again, after the L2 cache
+        has evicted them. Empty for flat kernels."""
         return {} if self._is_flat_tile(params) else self._streams.reread_bytes(self._tile(params))
 
-    def lost_bytes(self, params: KernelParams) -> float:
-        """Bytes that kernels of rows move since the L2 cache loses parts of sectors before their
-        use."""
+    def sector_refetch_bytes(self, params: KernelParams) -> float:
+        """Bytes that a kernel with rows moves again, because the L2 cache evicts the rest of
+        partially used sectors before its use. 0 for flat kernels."""
         if self._is_flat_tile(params):
             return 0.0
-        threads = params.num_warps * self._problem.device.warp_size
-        return self._streams.lost_bytes(params, self._tile(params), _align(params), threads)
+        tile, threads = self._tile(params), params.num_warps * self._problem.device.warp_size
+        return self._streams.sector_refetch_bytes(params, tile, _align(params), threads)
 
     def counts(self, params: KernelParams) -> Counts:
-        """What the kernel of these params counts."""
+        """The counts of the kernel with these params."""
         tile = self._tile(params)
         threads = params.num_warps * self._problem.device.warp_size
         traffic, refetched = self._traffic(params, tile, threads)
@@ -136,15 +138,17 @@ class Counting:
         row_elements = size if _align(params) > 1 else tile.r
         computed = 1.0
         if _is_one_tile(params):
-            computed = float(self.computed_share(tile, threads, traffic.neighbours, PLAIN))
+            computed = float(self.computed_share(tile, threads, traffic.inner_vector, PLAIN))
         of_problem = self._of_problem
         if of_problem.draws:
-            draws = of_problem.draws * self._counters(params, tile, size / threads)
+            draws = of_problem.draws * self._philox_cost(params, tile, size / threads)
             of_problem = of_problem._replace(draws=draws)
         return Counts(
             *of_problem,
             *self._of_tile(tile),
-            *self._spreading.over(tile, threads, traffic.neighbours, traffic.beside, computed),
+            *self._reductions.of_tile(
+                tile, threads, traffic.inner_vector, traffic.cross_vector, computed
+            ),
             warps=float(params.num_warps),
             threads=float(threads),
             stages=float(params.num_stages if tile.loops else 1),
@@ -154,19 +158,19 @@ class Counting:
             moved_bytes=self._moved + refetched,
             loaded_bytes=traffic.loaded_bytes,
             fetched_bytes=traffic.fetched_bytes,
-            again_bytes=traffic.again_bytes,
+            reloaded_bytes=traffic.reloaded_bytes,
             stored_bytes=traffic.stored_bytes,
             sector_bytes=traffic.sector_bytes,
             lines=traffic.lines,
             accesses=traffic.accesses,
             index_instructions=traffic.index_instructions,
             written_bytes=traffic.written_bytes,
-            partly_bytes=traffic.partly_bytes,
+            partial_sector_bytes=traffic.partial_sector_bytes,
             slice_bytes=traffic.slice_bytes,
             extra_bytes=traffic.extra_bytes,
             opened_bytes=traffic.windows.opened_bytes,
             window_bytes=traffic.windows.window_bytes,
-            requested_again=traffic.windows.again_bytes,
+            repeat_request_bytes=traffic.windows.repeat_request_bytes,
             hit_bytes=traffic.windows.hit_bytes,
             hit_lines=traffic.windows.hit_lines,
             loaded=traffic.loaded_elements / size,
@@ -201,7 +205,9 @@ class Counting:
             reduced_steps=1.0 * tile.pieces * turns,
             kept_tensors=kept_tensors * tile.keeps_rows,
             accumulators=self._accumulators * tile.loops,
-            alone=m.maximum(self._meets(tile, m), 1.0 * (tile.masked + self._masks(tile) > 0)),
+            serial_steps=m.maximum(
+                self._synchronizes(tile, m), 1.0 * (tile.masked + self._masks(tile) > 0)
+            ),
             staged=1.0 * tile.staged,
         )
 
@@ -211,29 +217,30 @@ class Counting:
         1135 us, for which 613 were predicted before this was known, 751 now."""
         return 1.0 * tile.loops * self._reads_parts
 
-    def _meets(self, tile: KernelTile, m: Numbers) -> Number:
-        """1 where the warps of a program meet in each step of a loop."""
+    def _synchronizes(self, tile: KernelTile, m: Numbers) -> Number:
+        """1 where each step of a loop has a barrier of the program's warps: to convert layouts, to
+        reduce the rows of the step, to scan them, or to exchange staged rows."""
         if tile.loops is False:
             return 0.0
-        meets = 1.0 * (tile.loops * (tile.x > 1) * (tile.r > 1) * self._crosses)
-        meets = m.maximum(meets, 1.0 * tile.over_rows * (self._of_problem.reductions > 0))
-        meets = m.maximum(meets, 1.0 * tile.loops * self._problem.scans)
-        return m.maximum(meets, 1.0 * tile.loops * tile.staged)
+        found = 1.0 * (tile.loops * (tile.x > 1) * (tile.r > 1) * self._converts_layouts)
+        found = m.maximum(found, 1.0 * tile.over_rows * (self._of_problem.reductions > 0))
+        found = m.maximum(found, 1.0 * tile.loops * self._problem.scans)
+        return m.maximum(found, 1.0 * tile.loops * tile.staged)
 
     def computed_share(
-        self, tile: KernelTile, threads: Number, neighbours: Number, m: Numbers
+        self, tile: KernelTile, threads: Number, inner_vector: Number, m: Numbers
     ) -> Number:
-        """The share of a tile that is computed, of one that reaches past the end of its rows.
+        """The share of a tile that is computed, where the tile reaches past the end of its rows.
 
-        All threads together take so many elements of a row, with ``neighbours`` each along memory,
-        and from there on as many again. ptxas drops the turns that begin behind the end. Where the
-        length of rows varies it does not; that is left out, so that such kernels have the params
-        of constant sizes.
+        A row is computed in turns, in each of which all threads have one vector of
+        ``inner_vector`` elements. ptxas drops the turns that begin behind the end of the row. It
+        does not if the length of rows varies; that is left out here, so that kernels with open
+        sizes get the params of constant sizes.
         """
-        turn = threads * neighbours
+        turn = threads * inner_vector
         if not self._problem.inner:
-            wide = m.minimum(m.maximum(tile.x * tile.r / threads, 1.0), neighbours)
-            turn = m.maximum(threads * wide / tile.x, 1.0)
+            vector = m.minimum(m.maximum(tile.x * tile.r / threads, 1.0), inner_vector)
+            turn = m.maximum(threads * vector / tile.x, 1.0)
         found = m.ceil(max(self._problem.reduced, 1) / turn) * turn / tile.r
         along_rows = 1 * tile.loops > 1 * tile.over_rows
         found = m.where(along_rows, 1.0, m.minimum(found, 1.0))
@@ -252,54 +259,61 @@ class Counting:
         """Whether tiles run over the axes of a problem without rows."""
         return self._problem.is_flat and isinstance(params, FLAT_PARAMS)
 
-    def _counters(self, params: KernelParams, tile: KernelTile, elements: float) -> float:
-        """Philox counters of a thread's elements, as a multiple of those of a run of four."""
-        if tile.staged or self._draws_apart(params):
+    def _philox_cost(self, params: KernelParams, tile: KernelTile, elements: float) -> float:
+        """The cost of a random number, as a multiple of the cost where four numbers share one
+        Philox counter.
+
+        Parameters
+        ----------
+        elements : float
+            Elements of a thread.
+        """
+        if tile.staged or self._draws_singly(params):
             return min(max(elements, 1.0), 1.0 * RANDOM_WORDS)
         if not self._problem.is_flat and self._problem.reduced % RANDOM_WORDS:
-            # Rows begin anywhere between two counters: eight neighbours have words of three.
+            # Rows begin inside counters: eight adjacent elements need the words of three counters.
             return MOVED_DRAW * min(max(2 * RANDOM_WORDS / elements, 1.0), 2.0)
         return 1.0
 
-    def _draws_apart(self, params: KernelParams) -> bool:
-        """Whether each random number is drawn for itself, since a thread's neighbours are not
-        neighbours in the tensor that is drawn, as far as that is known."""
+    def _draws_singly(self, params: KernelParams) -> bool:
+        """Whether each random number takes a Philox counter of its own: adjacent elements of a
+        thread are not adjacent in the random tensor, as far as that is known."""
         problem = self._problem
         if not self._is_flat_tile(params):
             return not problem.inner
         if isinstance(params, PointwiseParams):
-            return self._runs_across(params)
+            return not self._is_last_dim_innermost(params)
         along_x = [n for place, n in enumerate(problem.axes) if place not in problem.across]
         dims = [n for n in along_x if n > 1]
         return len(dims) > 1 and dims[-1] % RANDOM_WORDS != 0
 
-    def _runs_across(self, params: PointwiseParams) -> bool:
-        """Whether tiles of one side run along another dim than the last one of what is drawn."""
+    def _is_last_dim_innermost(self, params: PointwiseParams) -> bool:
+        """Whether the positions of a one-sided tile run along the last dim of the random tensor."""
         known = [number for free in self._problem.order for number in free]
         sizes = dict(zip(known, self._problem.axes, strict=False))
         order = [n for n in params.axes or known if sizes.get(n, 1) > 1]
-        return bool(order) and order[-1] != max(order)
+        return not order or order[-1] == max(order)
 
     def _traffic(
         self, params: KernelParams, tile: KernelTile, threads: int
     ) -> tuple[Traffic, float]:
-        """Loads and stores of a step of a program, and bytes that the kernel fetches again."""
+        """The traffic of a step of a program, and the bytes that the kernel fetches again."""
         if not self._is_flat_tile(params):
             align = _align(params)
             refetched = sum(self._streams.reread_bytes(tile).values())
-            refetched += self._streams.lost_bytes(params, tile, align, threads)
+            refetched += self._streams.sector_refetch_bytes(params, tile, align, threads)
             return self._streams.traffic(params, tile, align, threads), refetched
         streams = self._flat_streams
         return streams.traffic(params, threads), streams.refetched_bytes(params, tile.programs)
 
 
 def _align(params: KernelParams) -> int:
-    """The elements of the vectors that tiles of rows begin at."""
+    """Elements that the beginning of every tile of rows is a multiple of; 1 for any beginning."""
     return 1 if params.row_tiling is None else params.row_tiling.align
 
 
 def _is_one_tile(params: KernelParams) -> bool:
-    """Whether rows have one tile, which may reach past their end."""
+    """Whether each row has one tile (no tails), which may reach past the end of the row."""
     tiling = params.row_tiling
     return tiling is not None and not tiling.tails and tiling.align == 1
 
@@ -318,6 +332,11 @@ def _accumulators(problem: Problem, work: ElementWork) -> float:
     return max(carried / max(problem.passes_to_reduce, 1), 1.0)
 
 
+def _column_operands(problem: Problem, work: ElementWork) -> float:
+    """Reductions along rows whose operand is contiguous along x although most bytes are not."""
+    return work.reductions * column_operand_share(problem) if work.reductions else 0.0
+
+
 def _row_words(problem: Problem) -> float:
     """32-bit words that are loaded for a position of a row, of what lies along rows alone."""
     along = (s for s in problem.streams if s.along_r and not s.along_x and not s.is_store)
@@ -325,9 +344,9 @@ def _row_words(problem: Problem) -> float:
 
 
 def _scan_share(problem: Problem, work: ElementWork) -> float:
-    """The share of a kernel's reductions that are scans, which are done in each step.
+    """The share of a kernel's reductions that are scans, which are done in every step of a loop.
 
-    A scan over a dim of one position may be none of the reductions that the work has.
+    0 for a scan over a dim of one position, which ``ElementWork`` may not count as a reduction.
     """
     if not problem.scans:
         return 0.0
@@ -335,10 +354,11 @@ def _scan_share(problem: Problem, work: ElementWork) -> float:
 
 
 HOP_S = 2e-6
-"""Seconds from publishing a sum to its arrival at other programs (H200)."""
+"""Seconds from the publication of a partial sum to its arrival at other programs (H200)."""
 
 
 def _waiting(params: KernelParams, steps: float) -> float:
+    """Seconds that a program waits for the partial sums of the programs that share its rows."""
     if not isinstance(params, InnerOuterPersistentParams) or params.parts == 1:
         return 0.0
     return HOP_S * ceil(steps / max(params.delay, 1))

@@ -1,6 +1,6 @@
 """``Counts``: the input of the cost model, all that ``counting.py`` counts of a kernel.
 
-A ``Number`` is a float, or an array with an entry for each of many kernels, for a fit.
+A ``Number`` is a float, or an array with an entry for each of many kernels (for a fit).
 """
 
 from __future__ import annotations
@@ -12,79 +12,82 @@ Number = Any
 
 
 class Counts(NamedTuple):
-    """What a kernel counts.
+    """What the cost model has to know of one kernel.
+
+    A *step* is one iteration of a program's loop, or the whole program where it has no loop. A
+    *pass* is one run of that loop over a row. Bytes, lines, accesses and instructions are those of
+    one step of one program, unless it says otherwise. What only one of several passes loads or
+    stores counts by its share in each of them (not in ``loaded_bytes``).
 
     Attributes
     ----------
     programs, warps : float
-        Programs of the grid, warps of each.
+        Programs of the grid, and warps of each.
     threads : float
-        Of a program.
+        Threads of a program.
     steps, passes : float
-        Steps of a program's loop over its elements, 1 without a loop, and how often it runs.
+        Steps of a pass, 1 without a loop; and the number of passes.
     stages : float
-        Steps whose loads are in flight, 1 without a pipeline.
+        ``num_stages`` of the pipeline of the loop; 1 without a pipeline.
     prefetches : float
-        1 where loads are begun a step ahead, into registers.
+        1 where each step prefetches the loads of the next one into registers.
     elements : float
-        Of a tile for each thread, those that are masked too. At least 1.
+        Elements of the tile for each thread, masked ones included. At least 1.
     computed : float
-        Share of the elements of a tile of which these are. The compiler drops what a thread has
-        behind the end of every row.
+        Share of the elements of a tile that ``elements`` counts. The compiler drops elements of a
+        thread that are behind the end of every row.
     valid : float
         Share of the elements of all tiles that exist.
     moved_bytes : float
-        Bytes of the tensors, each element once, and of flat kernels those fetched more than once.
+        Bytes from and to memory of the whole kernel: each element once, and what is fetched again.
     loaded_bytes, stored_bytes : float
-        Bytes of a tile of a program, in a step. What one of several passes over a row stores, or
-        loads alone, counts in all of them by its share: here and below, but for ``loaded_bytes``.
+        Bytes that threads load and store.
     fetched_bytes : float
-        Those of the loaded ones that the L1 cache does not have.
-    again_bytes : float
-        Those of them that each pass over a row loads.
+        Of the loaded bytes, those that miss the L1 cache.
+    reloaded_bytes : float
+        Of the fetched bytes, those that every pass over a row loads.
     sector_bytes : float
-        The same of whole sectors, loads and stores together.
+        Bytes of the sectors that loads and stores touch.
     lines : float
-        Lines of the L1 cache that loads and stores of a step touch.
+        Lines of the L1 cache that loads and stores touch.
     accesses : float
-        Loads and stores of all warps in a step.
+        Load and store instructions of all warps.
     index_instructions : float
-        Of all warps in a step, for the digits of positions.
+        Instructions of all warps for quotients and remainders of positions.
     written_bytes : float
-        Bytes of the sectors that stores of a step write, of those that they write in part twice.
-    partly_bytes : float
-        Of those of a flat kernel, the ones that warps write in part: see ``Traffic``.
+        Bytes of the sectors that stores write. A sector that a store writes in part counts twice.
+    partial_sector_bytes : float
+        Of these, in flat kernels, bytes of sectors that warps write in part: see ``Traffic``.
     slice_bytes : float
-        Bytes of a step that come from the one slice of the L2 cache that gives most of a tensor,
-        where loads pass by the L1 cache.
+        Bytes from the most loaded slice of the L2 cache, where loads bypass the L1 cache.
     extra_bytes : float
-        Bytes of a step beside runs that are shorter than a pair of sectors.
-    opened_bytes, window_bytes, requested_again, hit_bytes, hit_lines : float
-        Of tensors that are read at indices of others: see ``Windows``. The third for all programs,
-        the others for a program, in a step.
+        Bytes of partially used pairs of sectors that the step itself does not use.
+    opened_bytes, window_bytes, repeat_request_bytes, hit_bytes, hit_lines : float
+        Reads that may hit caches: see ``Windows``. ``repeat_request_bytes`` is of all programs.
     loads : float
-        Tensors that are loaded.
+        Number of tensors that are loaded.
     loaded : float
-        Elements of all tensors that a step loads for each of its own.
+        Elements of all tensors that are loaded for each element of the tile.
     instructions, special : float
-        Of an element in all passes: all of them, those of the pipe of special functions.
+        Instructions for an element in all passes: all of them, and those of the special function
+        unit.
     draws : float
-        Random numbers of an element.
+        Random numbers for an element.
     reductions : float
-        Over the lanes of a program, once for each row or in each step.
+        Reductions along rows, which threads of a program do together.
     reduced_steps : float
-        How often they are done: for each piece of a row.
+        How often these are done: once for each piece of a row, or in each step.
     staged : float
-        1 where threads have whole rows, which go through shared memory: a program computes nothing
-        until all its threads have written what they loaded there.
+        1 where each thread has whole rows, which go through shared memory: no thread computes until
+        all threads of the program have written there what they loaded.
     lanes : float
-        Lanes that a reduction is over.
+        Lanes that share one row.
     results : float
         Results of a reduction for each thread.
     row_lanes : float
-        Groups of warps that have different rows of a step, where columns are reduced too.
+        Rows of a step that different lanes or warps have, where columns are reduced too.
     row_values : float
-        Partial results of columns for each thread, which they exchange. 0 where they do not.
+        Partial results of columns that each thread exchanges with others; 0 where none are.
     exchange_clocks : float
         Clocks of shared memory for the partial results of columns that the warps of a program
         exchange.
@@ -103,9 +106,9 @@ class Counts(NamedTuple):
         Tensors whose elements stay in registers until their row is reduced.
     accumulators : float
         Numbers that an element of a step carries along a row.
-    alone : float
-        1 where no step is loaded with the next: its loads have masks, or the warps of a program
-        meet in it, to reduce its rows or to change the layout of what is loaded.
+    serial_steps : float
+        1 where the compiler cannot begin the loads of the next step before a step ends: loads have
+        masks, or the step has a barrier, to reduce its rows or to convert layouts.
     words : float
         32-bit words that are loaded for an element.
     is_flat : float
@@ -135,7 +138,7 @@ class Counts(NamedTuple):
     reduced_steps: Number
     kept_tensors: Number
     accumulators: Number
-    alone: Number
+    serial_steps: Number
     staged: Number
     lanes: Number
     results: Number
@@ -151,19 +154,19 @@ class Counts(NamedTuple):
     moved_bytes: Number
     loaded_bytes: Number
     fetched_bytes: Number
-    again_bytes: Number
+    reloaded_bytes: Number
     stored_bytes: Number
     sector_bytes: Number
     lines: Number
     accesses: Number
     index_instructions: Number
     written_bytes: Number
-    partly_bytes: Number
+    partial_sector_bytes: Number
     slice_bytes: Number
     extra_bytes: Number
     opened_bytes: Number
     window_bytes: Number
-    requested_again: Number
+    repeat_request_bytes: Number
     hit_bytes: Number
     hit_lines: Number
     loaded: Number
@@ -175,7 +178,7 @@ class Counts(NamedTuple):
 
 
 class ProblemCounts(NamedTuple):
-    """The first fields of ``Counts``, in its order: those that no params change."""
+    """The fields of ``Counts`` that no params change: its first ones, in the same order."""
 
     loads: float
     draws: float
@@ -188,7 +191,7 @@ class ProblemCounts(NamedTuple):
 
 
 class TileCounts(NamedTuple):
-    """The next ones, in its order: those that all kernels with the same tile have."""
+    """The fields that depend on params by the tile alone: the next ones of ``Counts``, in order."""
 
     programs: Number
     steps: Number
@@ -199,16 +202,16 @@ class TileCounts(NamedTuple):
     reduced_steps: Number
     kept_tensors: Number
     accumulators: Number
-    alone: Number
+    serial_steps: Number
     staged: Number
 
 
 class LeastCounts(NamedTuple):
-    """The fields of ``Counts`` that are known before it is known what tiles touch of memory.
+    """Bounds of ``Counts`` that are known without the memory footprint of tiles.
 
-    What depends on that, as how threads lie along memory, is the least that it may be. So each
-    field is at most that of ``Counts``, and the time of a kernel grows with each; but for
-    ``hit_lines``, which are at most so many.
+    Each field is a lower bound of the same field of ``Counts``, but ``hit_lines``, which is an
+    upper bound. The time of a kernel grows with each field (falls with ``hit_lines``), so the time
+    of these counts is a lower bound of its time.
     """
 
     loads: float
@@ -228,7 +231,7 @@ class LeastCounts(NamedTuple):
     reduced_steps: Number
     kept_tensors: Number
     accumulators: Number
-    alone: Number
+    serial_steps: Number
     staged: Number
     lanes: Number
     results: Number

@@ -1,4 +1,4 @@
-"""How threads load and store the tensors of a flat tile: along which side, how many elements."""
+"""How threads load and store the tensors of a flat tile: along which side, by which vectors."""
 
 from __future__ import annotations
 
@@ -9,26 +9,54 @@ from typing import NamedTuple
 from ...device import CACHE_LINE_BYTES, NVIDIA_WARP_SIZE, SECTOR_BYTES, VECTOR_BYTES
 from ..problem import Problem
 from ..streams import Stream
-from .footprint import TensorStrides, Tile, run_along, tile_over, vector_elements, warp_bytes
+from .footprint import (
+    TensorStrides,
+    Tile,
+    contiguous_run_along,
+    tile_over,
+    vector_elements,
+    warp_bytes,
+)
 from .gathered import Gathered
-from .refetched import unused_share
-from .traffic import partly_written_bytes, written_bytes
+from .refetched import overfetch_ratio
+from .traffic import partial_sector_bytes_of, written_bytes
 
 
 class FlatTensor(NamedTuple):
-    """A tensor, as far as no params change it, and how many times a position accesses it.
+    """The facts of a tensor that no params change.
 
-    It is ``shared`` where several positions load the same element.
+    Attributes
+    ----------
+    stream : Stream
+        The tensor.
+    times : float
+        Number of tensors with the same facts, which are counted together.
+    stride_terms : TensorStrides
+        Its stride terms.
+    repeats : float
+        Adjacent positions that have the same element, and share one load of it.
+    axes : frozenset of int
+        The axes that it runs along.
+    fresh : float
+        Share of its bytes that no earlier load of the kernel has brought into the L1 cache.
+    distance_bound : float
+        Upper bound of the reuse distance of its sectors: see ``PartialSector``.
+    overfetch : float
+        Bytes that are fetched and never used, for each byte that is used.
+    gathered : Gathered or None
+        Its windows, if it is read at indices of another tensor.
+    shared : bool
+        Whether several positions load the same element.
     """
 
     stream: Stream
     times: float
     stride_terms: TensorStrides
-    lane: float
+    repeats: float
     axes: frozenset[int]
     fresh: float
-    most_between: float
-    unused: float
+    distance_bound: float
+    overfetch: float
     gathered: Gathered | None
     shared: bool
 
@@ -49,14 +77,14 @@ class FlatAccess:
     ----------
     along : tuple of int
         The sides that the tensor runs along.
-    place : int
-        The side that threads are neighbours along.
-    width : int
-        Elements of a vector along it.
-    positions : float
-        Positions that a warp loads at once.
-    neighbours : int
-        Positions along that side that a warp has.
+    lane_side : int
+        The side that the lanes of a warp run along.
+    vector : int
+        Elements of a vectorized load along it.
+    load_positions : float
+        Positions that one load of a warp has.
+    warp_positions : int
+        Adjacent positions along that side that a warp has, by all its loads.
     gathered : Gathered, optional
         The tensor, where it is read at indices of another one.
     """
@@ -68,95 +96,103 @@ class FlatAccess:
         sides: Sequence[tuple[int, ...]],
         *,
         along: tuple[int, ...],
-        place: int,
-        width: int,
-        positions: float,
-        neighbours: int,
+        lane_side: int,
+        vector: int,
+        load_positions: float,
+        warp_positions: int,
         gathered: Gathered | None = None,
     ) -> None:
         self._axes, self._strides, self._sides = axes, strides, sides
         self.along = along
-        self.place = place
-        self.width = width
-        self.positions = positions
-        self.neighbours = neighbours
+        self.lane_side = lane_side
+        self.vector = vector
+        self.load_positions = load_positions
+        self.warp_positions = warp_positions
         self._gathered = gathered
         self._warps: dict[float, Tile] = {}
         self._lines: dict[float, float] = {}
         self._written: dict[float, tuple[float, float]] = {}
 
     def lines(self, block: float) -> float:
-        """Lines that a load of a warp touches, of a tile that has ``block`` positions of the warp's
-        neighbours.
+        """Cache lines that one load of a warp touches.
 
-        Threads with more neighbours than the load is wide load them one after another, so that
-        those of a load are apart.
+        A thread with more adjacent positions than a vector takes several loads, so the vectors of
+        one load have gaps between them.
+
+        Parameters
+        ----------
+        block : float
+            Positions of the tile along ``lane_side``, ``warp_positions`` at most.
         """
         found = self._lines.get(block)
         if found is None:
-            wide = min(self.neighbours / NVIDIA_WARP_SIZE, block)
+            of_thread = min(self.warp_positions / NVIDIA_WARP_SIZE, block)
             warp = self._of_warp(block)
-            found = self._of_load(warp, self._lines_of(warp) * self._share_of_load(wide))
+            found = self._of_load(warp, self._lines_of(warp) * self._share_of_load(of_thread))
             found = self._lines[block] = min(max(found, 1.0), NVIDIA_WARP_SIZE)
         return found
 
-    def lines_apart(self, lanes: int, wide: int) -> float:
-        """Lines of a load of so many lanes along the side, each with ``wide`` neighbours."""
-        along = self._along(lanes * wide)
-        found = self._of_load(along, self._lines_of(along) * self._share_of_load(wide))
+    def lines_of_lanes(self, lanes: int, of_thread: int) -> float:
+        """Cache lines of one load by so many lanes along ``lane_side``, each of which has
+        ``of_thread`` adjacent positions."""
+        along = self._along(lanes * of_thread)
+        found = self._of_load(along, self._lines_of(along) * self._share_of_load(of_thread))
         return min(max(found, 1.0), lanes)
 
-    def _share_of_load(self, wide: float) -> float:
-        """Share of the lines of a thread's neighbours that one of its loads touches."""
-        if wide <= self.width:
+    def _share_of_load(self, of_thread: float) -> float:
+        """Share of the lines of a thread's adjacent positions that one of its loads touches."""
+        if of_thread <= self.vector:
             return 1.0
-        return self._lines_of(self._along(self.width)) / self._lines_of(self._along(wide))
+        return self._lines_of(self._along(self.vector)) / self._lines_of(self._along(of_thread))
 
     def _lines_of(self, tile: Tile) -> float:
         return self._strides.touched(tile, CACHE_LINE_BYTES)[1] / CACHE_LINE_BYTES
 
     def _of_load(self, tile: Tile, lines: float) -> float:
-        """Lines of a load that asks for so many at the positions of a tile."""
+        """Distinct lines of a load that requests so many: fewer for a gather, whose lanes may read
+        the same line."""
         return lines if self._gathered is None else self._gathered.lines(tile, lines)
 
     def _along(self, positions: float) -> Tile:
-        """Neighbours along the side."""
-        return tile_over(self._axes, [(self._sides[self.place], positions)])
+        """Adjacent positions along ``lane_side``."""
+        return tile_over(self._axes, [(self._sides[self.lane_side], positions)])
 
     def written_bytes(self, block: float) -> tuple[float, float]:
-        """Bytes of sectors that a store of a warp writes, and of those that it writes in part: see
-        ``traffic.written_bytes`` and ``traffic.partly_written_bytes``."""
+        """(written, partial) bytes of the sectors that one store of a warp touches: see
+        ``traffic.written_bytes`` and ``traffic.partial_sector_bytes_of``."""
         found = self._written.get(block)
         if found is None:
             elements, sector_bytes = self._strides.touched(self._of_warp(block))
             stored = elements * self._strides.item_bytes
             written = written_bytes(stored, sector_bytes)
-            found = self._written[block] = written, partly_written_bytes(stored, sector_bytes)
+            found = self._written[block] = written, partial_sector_bytes_of(stored, sector_bytes)
         return found
 
     def _of_warp(self, block: float) -> Tile:
+        """Positions of a warp along each axis."""
         found = self._warps.get(block)
         if found is None:
-            rest = self.neighbours / block
+            rest = self.warp_positions / block
             warp = [
-                (places, block if place == self.place else rest)
-                for place, places in enumerate(self._sides)
+                (places, block if side == self.lane_side else rest)
+                for side, places in enumerate(self._sides)
             ]
             found = self._warps[block] = tile_over(self._axes, warp)
         return found
 
 
 class FlatLoads(NamedTuple):
-    """How the threads of a program load and store: fields of ``Traffic``.
+    """The loads and stores of the threads of a program. Other fields are those of ``Traffic``.
 
     Attributes
     ----------
     hit_lines : float
-        Lines that another warp of the program loads too: the L1 cache has them.
+        Lines that another warp of the program loads too: these hit the L1 cache.
     gathered : list of (Gathered, float)
-        The tensors that are read at indices of others, and their lines without ``hit_lines``.
+        The gathers, each with its lines without ``hit_lines``.
     shared : list of float
-        Of each tensor that several positions load, its lines without ``hit_lines``. 0 of others.
+        For each tensor of which several positions load one element, its lines without
+        ``hit_lines``. 0 for other tensors.
     """
 
     lines: float
@@ -164,27 +200,28 @@ class FlatLoads(NamedTuple):
     accesses: float
     addresses: float
     written_bytes: float
-    partly_bytes: float
+    partial_sector_bytes: float
     gathered: list[tuple[Gathered, float]]
     shared: list[float]
 
     @property
-    def most_hit(self) -> float:
-        """The lines that the L1 cache may have."""
+    def max_hit_lines(self) -> float:
+        """Upper bound of the lines that hit the L1 cache."""
         return self.hit_lines + sum(self.shared) + sum(lines for _, lines in self.gathered)
 
 
 def flat_tensor(problem: Problem, stream: Stream, times: int) -> FlatTensor:
+    """The facts of a tensor, of which the problem has so many."""
     strides = TensorStrides(stream)
     return FlatTensor(
         stream,
         times * stream.accessed_share,
         strides,
-        _lane(problem, stream),
+        _repeats(problem, stream),
         _axes(stream),
         stream.fresh_share,
         stream.total_bytes * SECTOR_BYTES / stream.item_bytes,
-        unused_share(problem, stream, strides),
+        overfetch_ratio(problem, stream, strides),
         Gathered(problem, stream, times) if stream.held_bytes else None,
         not stream.is_store
         and not stream.held_bytes
@@ -196,8 +233,8 @@ def _axes(stream: Stream) -> frozenset[int]:
     return frozenset(term.axis for term in stream.stride_terms)
 
 
-def _lane(problem: Problem, stream: Stream) -> float:
-    """Neighbours of a flat kernel that have the same element, which is then loaded once."""
+def _repeats(problem: Problem, stream: Stream) -> float:
+    """Adjacent positions of a one-sided tile that have the same element: a power of two."""
     if problem.across or not stream.stride_terms:
         return 1.0
     inner = max(stream.stride_terms, key=lambda term: term.axis)
@@ -208,65 +245,66 @@ def _lane(problem: Problem, stream: Stream) -> float:
 def accesses(
     problem: Problem, tensors: Sequence[FlatTensor], sides: Sequence[tuple[int, ...]], limit: int
 ) -> list[FlatAccess]:
-    """How threads load each tensor, ``limit`` elements at most.
+    """How threads load and store each tensor, by vectors of at most ``limit`` elements.
 
-    Triton lays the threads of a load out by the widest vector of all loads and stores of the same
-    shape that lie along the same side. Stores are converted to a layout of their own.
+    Triton lays out the threads of a load by the widest vector among all loads and stores of the
+    same shape whose lanes run along the same side. Stores are converted to a layout of their own.
     """
     every = tuple(range(len(sides)))
-    wide: dict[tuple[tuple[int, ...], int], int] = {}
-    lying = []
+    widest: dict[tuple[tuple[int, ...], int], int] = {}
+    by_side = []
     for tensor in tensors:
-        widths = _widths(problem, tensor.stream, sides, limit)
-        along = tuple([p for p in every if not tensor.axes.isdisjoint(sides[p])])
-        place = _place(problem, tensor, sides, widths, along or every)
-        wide[along, place] = max(wide.get((along, place), 1), widths[place])
-        lying.append((tensor, widths[place], along, place))
+        vectors = _vectors(problem, tensor.stream, sides, limit)
+        along = tuple([side for side in every if not tensor.axes.isdisjoint(sides[side])])
+        lane_side = _lane_side(problem, tensor, sides, vectors, along or every)
+        widest[along, lane_side] = max(widest.get((along, lane_side), 1), vectors[lane_side])
+        by_side.append((tensor, vectors[lane_side], along, lane_side))
     found = []
-    for tensor, width, along, place in lying:
-        own = max(width, 1)
-        # Of what lies along no side of two, Triton sees no neighbours.
-        apart = tensor.stream.is_store or (not width and len(sides) > 1)
+    for tensor, vector, along, lane_side in by_side:
+        own = max(vector, 1)
+        # In a tile of two sides, Triton sees no contiguity of a tensor that has none along either.
+        has_own_layout = tensor.stream.is_store or (not vector and len(sides) > 1)
+        of_thread = own if has_own_layout else widest[along, lane_side]
         found.append(
             FlatAccess(
                 problem.axes,
                 tensor.stride_terms,
                 sides,
                 along=along,
-                place=place,
-                width=own,
-                positions=tensor.lane * NVIDIA_WARP_SIZE * own,
-                neighbours=NVIDIA_WARP_SIZE * (own if apart else wide[along, place]),
+                lane_side=lane_side,
+                vector=own,
+                load_positions=tensor.repeats * NVIDIA_WARP_SIZE * own,
+                warp_positions=NVIDIA_WARP_SIZE * of_thread,
                 gathered=tensor.gathered,
             )
         )
     return found
 
 
-def _place(
+def _lane_side(
     problem: Problem,
     tensor: FlatTensor,
     sides: Sequence[tuple[int, ...]],
-    width: Sequence[int],
+    vectors: Sequence[int],
     along: Sequence[int],
 ) -> int:
-    """The side that the threads of a load are neighbours along: that of the widest vectors, or
-    that which is nearer in memory. One of those that the tensor runs along."""
+    """The side that the lanes of a load run along, one of ``along``: the side with the widest
+    vectors, or the one whose adjacent positions are nearest in memory if there are no vectors."""
     if len(along) == 1:
         return along[0]
-    place = max(along, key=lambda p: width[p])
-    if width[place] > 1:
-        return place
-    touched = {p: warp_bytes(tensor.stride_terms, problem.axes, sides, p) for p in along}
-    return min(along, key=lambda p: (touched[p], -p))
+    found = max(along, key=lambda side: vectors[side])
+    if vectors[found] > 1:
+        return found
+    touched = {side: warp_bytes(tensor.stride_terms, problem.axes, sides, side) for side in along}
+    return min(along, key=lambda side: (touched[side], -side))
 
 
-def _widths(
+def _vectors(
     problem: Problem, stream: Stream, sides: Sequence[tuple[int, ...]], limit: int
 ) -> list[int]:
-    """Elements of a load of a thread along each side; 0 where neighbours are not contiguous."""
+    """Elements of a vectorized load along each side; 0 where it is not contiguous."""
     most = max(min(VECTOR_BYTES // stream.item_bytes, limit), 1)
-    runs = [run_along(stream, problem.axes, places) for places in sides]
+    runs = [contiguous_run_along(stream, problem.axes, places) for places in sides]
     return [
         0 if run == 1 else vector_elements(stream, places, run, most)
         for run, places in zip(runs, sides, strict=True)

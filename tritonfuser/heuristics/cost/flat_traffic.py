@@ -1,8 +1,8 @@
-"""Memory traffic of a flat kernel's tile: sectors, cache lines, bytes fetched more than once.
+"""The memory traffic of a flat kernel's tile: sectors, cache lines, bytes fetched more than once.
 
-The tile has one side, or two. The threads of each load are neighbours along the side that the
-tensor is contiguous along, or nearest, with as many neighbours to a thread as the widest such load
-takes.
+The tile has one side, or two. The lanes of each load run along the side that the tensor is
+contiguous along, or nearest. Each thread has as many adjacent elements as the widest load along
+that side.
 """
 
 from __future__ import annotations
@@ -19,37 +19,43 @@ from ..problem import Problem
 from ..streams import Stream
 from .flat_access import FlatAccess, FlatLoads, accesses, flat_tensor
 from .footprint import Side, Tile, tile_over
-from .found_again import L1Cache
-from .gathered import Gathered, most_running, running, together
-from .refetched import LostBytes, Reread, SectorRest, tiles_beside
+from .gathered import Gathered, concurrent_tile, max_resident_programs, sum_windows
+from .l1_reuse import L1Cache
+from .refetched import BroadcastLoad, L2Refetches, PartialSector, broadcast_tiles
 from .tile_layout import tile_layout
 from .traffic import FETCHED_BYTES, Traffic, Windows
 
 
 class _TileTraffic(NamedTuple):
-    """What a program loads and stores, in whichever order programs run.
+    """The bytes of one program, and what depends on the order of programs.
 
     Attributes
     ----------
-    found : list of float
-        Share of each tensor that the L1 cache has.
-    found_bytes : float
-        Bytes of the sectors that it has.
+    loaded_bytes, fetched_bytes, stored_bytes, sector_bytes, loaded_elements : float
+        Fields of ``Traffic``.
+    partial_sectors : list of PartialSector
+        Sectors that the program uses in part, of each tensor that has some.
+    broadcasts : list of (Stream, BroadcastLoad)
+        The tensors that other programs load too.
+    hit_rates : list of float
+        L1 hit rate of each tensor.
+    hit_bytes : float
+        Bytes that hit the L1 cache, of all tensors.
     """
 
-    loaded: float
-    new: float
-    stored: float
-    sectors: float
-    elements: float
-    rests: list[SectorRest]
-    rereads: list[tuple[Stream, Reread]]
-    found: list[float]
-    found_bytes: float
+    loaded_bytes: float
+    fetched_bytes: float
+    stored_bytes: float
+    sector_bytes: float
+    loaded_elements: float
+    partial_sectors: list[PartialSector]
+    broadcasts: list[tuple[Stream, BroadcastLoad]]
+    hit_rates: list[float]
+    hit_bytes: float
 
 
 class Axes:
-    """The axes of a flat problem, and those along each side of its tiles."""
+    """The axes along each side of a flat problem's tiles."""
 
     def __init__(self, problem: Problem) -> None:
         self._every = tuple(range(len(problem.axes)))
@@ -57,18 +63,18 @@ class Axes:
         self._others = tuple(place for place in self._every if place not in problem.across)
 
     def sides(self, params: KernelParams) -> tuple[Side, ...]:
-        """The sides of a flat kernel's tile, the one of its loads along x first."""
+        """The sides of a tile: the one along x first, then the second one if there are two."""
         if isinstance(params, TransposeParams):
             return Side(self._others, params.block_x), Side(self._across, params.block_y)
         return (Side(self._every, getattr(params, "block_x", 1)),)
 
     def order(self, params: KernelParams, sides: tuple[Side, ...]) -> tuple[Side, ...]:
-        """The sides, the one that programs run along first before the other."""
+        """The sides in the order in which program ids run along them, fastest first."""
         return sides[::-1] if getattr(params, "first", "") == "y" else sides
 
 
 def flat_tile(problem: Problem, params: KernelParams) -> Tile:
-    """Positions along each axis that a program has."""
+    """Positions of a program along each axis."""
     return tile_over(problem.axes, Axes(problem).sides(params))
 
 
@@ -79,13 +85,13 @@ _ALONG: tuple[tuple[tuple[int, ...], ...], ...] = ((), ((), (0,)), ((), (0,), (1
 class FlatStreams:
     """The loads and stores of all tensors of a flat problem, by params.
 
-    What a tile touches, which loads threads take, and the lines that these touch are found apart:
-    params of one problem often have the same tile, and other warps.
+    Footprints of tiles, and the loads of threads with the lines that they touch, are found
+    separately and cached: many params of a problem have the same tile, and different warps.
     """
 
     def __init__(self, problem: Problem) -> None:
         self._problem, self._axes = problem, Axes(problem)
-        self._lost = LostBytes(problem)
+        self._refetches = L2Refetches(problem)
         self._tensors = [
             flat_tensor(problem, stream, times)
             for stream, times in Counter(problem.streams).items()
@@ -97,35 +103,37 @@ class FlatStreams:
 
     @property
     def loaded(self) -> float:
-        """Elements of all tensors that are loaded for each position."""
+        """Elements of all tensors together that are loaded for each position."""
         return sum(tensor.times for tensor in self._tensors if not tensor.stream.is_store)
 
     def traffic(self, params: KernelParams, threads: int) -> Traffic:
-        """Loads and stores of a program under params."""
+        """The traffic of a program."""
         sides = self._axes.sides(params)
         tile, loads = self._of_tile(sides), self.loads(params, threads)
-        at_once = tile.loaded, tile.new, tile.stored, tile.sectors
         windows = [self._windows(one, params, sides, lines) for one, lines in loads.gathered]
-        lines = sum(share * n for share, n in zip(tile.found, loads.shared, strict=True))
-        windows.append(Windows(hit_bytes=tile.found_bytes, hit_lines=loads.hit_lines + lines))
+        lines = sum(share * n for share, n in zip(tile.hit_rates, loads.shared, strict=True))
+        windows.append(Windows(hit_bytes=tile.hit_bytes, hit_lines=loads.hit_lines + lines))
         return Traffic(
-            *at_once,
-            loads.lines,
-            loads.accesses,
+            loaded_bytes=tile.loaded_bytes,
+            fetched_bytes=tile.fetched_bytes,
+            stored_bytes=tile.stored_bytes,
+            sector_bytes=tile.sector_bytes,
+            lines=loads.lines,
+            accesses=loads.accesses,
             addresses=loads.addresses,
             written_bytes=loads.written_bytes,
-            partly_bytes=loads.partly_bytes,
-            loaded_elements=tile.elements,
-            windows=together(windows),
+            partial_sector_bytes=loads.partial_sector_bytes,
+            loaded_elements=tile.loaded_elements,
+            windows=sum_windows(windows),
         )
 
     def loads(self, params: KernelParams, threads: int) -> FlatLoads:
-        """How the threads of a program load and store, whatever its tile touches of memory."""
+        """The loads and stores of the threads of a program, cached."""
         sides = self._axes.sides(params)
         each = max(prod(side.block for side in sides) // threads, 1)
         limit = getattr(params, "vectorization_factor", 0) or VECTOR_BYTES
         limit = min(limit, 1 << each.bit_length() - 1)
-        # Else threads make no difference beside the limit.
+        # Otherwise the number of threads matters by the limit alone.
         by_threads = len(sides) > 1 or self._problem.across
         key = sides, limit, threads if by_threads else 0
         if key not in self._loads:
@@ -133,62 +141,63 @@ class FlatStreams:
         return self._loads[key]
 
     def _found_loads(self, sides: tuple[Side, ...], limit: int, threads: int) -> FlatLoads:
-        """The loads of threads of ``limit`` neighbours at most."""
-        crosses = bool(self._problem.across)
-        lines = hits = requests = addresses = written = partly = 0.0
+        """The loads and stores of threads with at most ``limit`` adjacent elements."""
+        is_transpose = bool(self._problem.across)
+        lines = hit_lines = requests = addresses = written = partial = 0.0
         gathered, shared = [], []
         blocks = [side.block for side in sides]
         positions = {along: prod(blocks[place] for place in along) for along in _ALONG[len(sides)]}
         found = self._accesses_by(sides, limit)
-        whole = tile_layout(self._tensors, found) if len(sides) > 1 else None
+        layout = tile_layout(self._tensors, found) if len(sides) > 1 else None
         for tensor, access in zip(self._tensors, found, strict=True):
             times = tensor.times
-            block = min(access.neighbours, blocks[access.place])
-            count = max(positions[access.along] / access.positions, 1.0)
-            once = touched = count * access.lines(block) * times
-            small = len(access.along) == 1 and positions[access.along] < threads
-            if whole is not None and small and not tensor.stream.is_store:
-                count, met = whole.loads(access, blocks, threads)
-                touched = max(count * met * times, once)
-                hits += touched - once
-            shared.append(once if tensor.shared else 0.0)
+            block = min(access.warp_positions, blocks[access.lane_side])
+            count = max(positions[access.along] / access.load_positions, 1.0)
+            first = touched = count * access.lines(block) * times
+            is_small = len(access.along) == 1 and positions[access.along] < threads
+            if layout is not None and is_small and not tensor.stream.is_store:
+                count, lines_each = layout.broadcast_loads(access, blocks, threads)
+                touched = max(count * lines_each * times, first)
+                hit_lines += touched - first
+            shared.append(first if tensor.shared else 0.0)
             requests += count * times
-            if crosses and not tensor.stream.is_store:
+            if is_transpose and not tensor.stream.is_store:
                 addresses += count * times * NVIDIA_WARP_SIZE / threads
             if tensor.stream.is_store and not tensor.gathered:
-                whole_sectors, in_part = access.written_bytes(block)
-                written += count * whole_sectors * times
-                partly += count * in_part * times
+                written_each, partial_each = access.written_bytes(block)
+                written += count * written_each * times
+                partial += count * partial_each * times
             lines += touched
             if tensor.gathered:
-                gathered.append((tensor.gathered, once))
-        return FlatLoads(lines, hits, requests, addresses, written, partly, gathered, shared)
+                gathered.append((tensor.gathered, first))
+        return FlatLoads(lines, hit_lines, requests, addresses, written, partial, gathered, shared)
 
     def _windows(
         self, tensor: Gathered, params: KernelParams, sides: tuple[Side, ...], lines: float
     ) -> Windows:
-        axes, many = self._problem.axes, most_running(self._problem, params.num_warps)
-        order = self._axes.order(params, sides)
-        return tensor.windows(tile_over(axes, sides), running(axes, order, many), lines)
+        axes, order = self._problem.axes, self._axes.order(params, sides)
+        programs = max_resident_programs(self._problem, params.num_warps)
+        return tensor.windows(tile_over(axes, sides), concurrent_tile(axes, order, programs), lines)
 
     def reread_bytes(self, params: KernelParams, programs: int) -> dict[Stream, float]:
-        """Bytes of each tensor that all programs load again, and that the L2 cache has lost."""
+        """Bytes of each tensor that all programs load again, after the L2 cache evicted them."""
         sides = self._axes.sides(params)
-        lost = self._lost.in_order(sides)
-        rereads = self._of_tile(sides).rereads
-        return {stream: lost.rereads([one]) * programs for stream, one in rereads}
+        refetches = self._refetches.in_order(sides)
+        broadcasts = self._of_tile(sides).broadcasts
+        return {stream: refetches.of_broadcasts([load]) * programs for stream, load in broadcasts}
 
     def refetched_bytes(self, params: KernelParams, programs: int) -> float:
-        """Bytes that all programs fetch once more, since the L2 cache lost them before their use.
+        """Bytes that all programs fetch again because the L2 cache evicted them before their reuse.
 
-        Nothing else depends on the side that programs run along first.
+        Nothing else of the traffic depends on the order of programs.
         """
         sides = self._axes.sides(params)
         order = self._axes.order(params, sides)
         if order not in self._refetched:
-            tile, lost = self._of_tile(sides), self._lost.in_order(order)
-            rests = lost.rests(tile.rests)
-            self._refetched[order] = rests + lost.rereads(one for _, one in tile.rereads)
+            tile, refetches = self._of_tile(sides), self._refetches.in_order(order)
+            of_sectors = refetches.of_partial_sectors(tile.partial_sectors)
+            of_broadcasts = refetches.of_broadcasts(load for _, load in tile.broadcasts)
+            self._refetched[order] = of_sectors + of_broadcasts
         return self._refetched[order] * programs
 
     def _of_tile(self, sides: tuple[Side, ...]) -> _TileTraffic:
@@ -198,50 +207,50 @@ class FlatStreams:
 
     def _touched(self, sides: tuple[Side, ...]) -> _TileTraffic:
         tile = tile_over(self._problem.axes, sides)
-        loaded = new = stored = sectors = elements = 0.0
+        loaded = fetched = stored = sectors = elements = 0.0
         positions = prod(side.block for side in sides)
-        rests, rereads, parts = [], [], []
+        partial_sectors, broadcasts, shared_bytes = [], [], []
         for tensor in self._tensors:
             stream, times, terms = tensor.stream, tensor.times, tensor.stride_terms
-            found, sector_bytes = terms.touched(tile)
-            moved = found * stream.item_bytes * times
+            distinct, sector_bytes = terms.touched(tile)
+            moved = distinct * stream.item_bytes * times
             if stream.is_store:
                 stored += moved
             else:
                 loaded += moved
                 elements += times * positions
-                new += moved * tensor.fresh
-                along = tiles_beside(self._problem.axes, tensor.axes, tile)
-                if along:
-                    rereads.append((stream, Reread(moved * tensor.fresh, along)))
-            parts.append(found * stream.item_bytes if tensor.shared else 0.0)
+                fetched += moved * tensor.fresh
+                tiles = broadcast_tiles(self._problem.axes, tensor.axes, tile)
+                if tiles:
+                    broadcasts.append((stream, BroadcastLoad(moved * tensor.fresh, tiles)))
+            shared_bytes.append(distinct * stream.item_bytes if tensor.shared else 0.0)
             sectors += sector_bytes * times * tensor.fresh
             _, pair_bytes = terms.touched(tile, FETCHED_BYTES)
-            fetched = pair_bytes * times - moved * (1 + tensor.unused)
-            if fetched > 0:
-                # What is stored in part is read too.
-                fetched *= 2 if stream.is_store else 1
-                axis, div = terms.end_of(tile) or (-1, 1)
-                rests.append(SectorRest(fetched, axis, div, tensor.most_between))
+            unused = pair_bytes * times - moved * (1 + tensor.overfetch)
+            if unused > 0:
+                # A sector that is stored in part is read too.
+                unused *= 2 if stream.is_store else 1
+                axis, div = terms.first_partial_term(tile) or (-1, 1)
+                partial_sectors.append(PartialSector(unused, axis, div, tensor.distance_bound))
         cache = L1Cache(self._problem.device, loaded, self._problem.parallel / positions)
-        shares = [
-            cache.found_share(tensor.stream, part)
-            for tensor, part in zip(self._tensors, parts, strict=True)
+        hit_rates = [
+            cache.hit_rate(tensor.stream, part)
+            for tensor, part in zip(self._tensors, shared_bytes, strict=True)
         ]
         return _TileTraffic(
             loaded,
-            new,
+            fetched,
             stored,
             sectors,
             elements,
-            rests,
-            rereads,
-            shares,
-            sum(map(mul, shares, parts)),
+            partial_sectors,
+            broadcasts,
+            hit_rates,
+            sum(map(mul, hit_rates, shared_bytes)),
         )
 
     def _accesses_by(self, sides: tuple[Side, ...], limit: int) -> list[FlatAccess]:
-        """How threads load each tensor."""
+        """How threads load and store each tensor, cached."""
         key = (len(sides), limit)
         if key not in self._accesses:
             self._accesses[key] = accesses(

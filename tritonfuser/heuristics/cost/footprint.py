@@ -1,4 +1,7 @@
-"""The memory that a tile touches of a tensor: contiguous runs and sectors, by its stride terms."""
+"""The memory footprint of a tile: the contiguous runs and sectors of a tensor that it touches.
+
+All of it follows from the stride terms of the tensor.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +14,11 @@ from ...device import CACHE_LINE_BYTES, NVIDIA_WARP_SIZE, SECTOR_BYTES
 from ..streams import Stream, StrideTerm
 
 Tile = tuple[float, ...]
-"""Positions along each axis of a problem that a tile has; at least 1 each."""
+"""Positions of a tile along each axis of a problem; at least 1 each."""
 
 
 class Side(NamedTuple):
-    """A side of a tile: its axes, outermost first, and its positions."""
+    """A side of a tile: its axes, outermost first, and the number of positions along it."""
 
     places: tuple[int, ...]
     block: int
@@ -27,11 +30,11 @@ class Footprint(NamedTuple):
     Attributes
     ----------
     elements : float
-        Elements, each once.
+        Distinct elements.
     runs : float
-        Pieces of memory, with gaps between them in which a sector, or what is asked for, fits.
+        Contiguous runs. Gaps that are smaller than a sector (or another granule) do not end a run.
     span : float
-        Elements from the first of a run to its last, smaller gaps among them.
+        Elements from the first to the last of a run, with the gaps inside it.
     """
 
     elements: float
@@ -94,18 +97,18 @@ class TensorStrides:
         self._pieces: dict[int, tuple[int, bool]] = {}
 
     def footprint(self, tile: Tile, granule: int = SECTOR_BYTES) -> Footprint:
-        """What a tile touches of the tensor.
+        """The footprint of a tile.
 
         Parameters
         ----------
         granule : int
-            Bytes of the pieces that memory is moved in.
+            Bytes that memory is moved in at a time.
         """
         return Footprint(*self._runs(tile, self._piece(granule)[0]))
 
     def touched(self, tile: Tile, granule: int = SECTOR_BYTES) -> tuple[float, float]:
-        """(elements, bytes): those that a tile touches, and of the sectors that they are in, or of
-        other pieces of ``granule`` bytes."""
+        """(elements, bytes): the distinct elements of a tile, and the bytes of the sectors that
+        contain them, or of other aligned pieces of ``granule`` bytes."""
         gap, is_even = self._pieces.get(granule) or self._piece(granule)
         elements, runs, span = self._runs(tile, gap)
         item = self.item_bytes
@@ -142,8 +145,11 @@ class TensorStrides:
         return elements, runs, span if span < whole else whole
 
     def _piece(self, granule: int) -> tuple[int, bool]:
-        """Elements of a piece of memory, and whether runs begin with pieces: all steps that are not
-        smaller are whole ones. Those that are as large as a line of the cache begin anywhere."""
+        """(elements of a granule, whether all runs begin at granules).
+
+        Runs begin at granules if every stride of a granule or more is a multiple of it. For
+        granules as large as a cache line, runs are taken to begin anywhere.
+        """
         if granule not in self._pieces:
             gap = granule // self.item_bytes
             is_even = granule < CACHE_LINE_BYTES
@@ -153,18 +159,18 @@ class TensorStrides:
             self._pieces[granule] = gap, is_even
         return self._pieces[granule]
 
-    def end_of(self, tile: Tile) -> tuple[int, int] | None:
-        """(axis, div) of the term that goes on where a tile ends, the nearest in memory of several.
-        None where the tile has all of the tensor."""
+    def first_partial_term(self, tile: Tile) -> tuple[int, int] | None:
+        """(axis, div) of the stride term with the smallest stride that a tile does not cover to its
+        end. None where the tile covers the whole tensor."""
         for axis, div, extent, _ in self._terms:
             if tile[axis] < div * extent:
                 return axis, div
         return None
 
 
-def chain(stream: Stream) -> list[int]:
-    """The axes that a tensor lies along, the fastest first: each goes on where the one before it
-    ends. Neighbours are contiguous, or share sectors at least."""
+def contiguous_axes(stream: Stream) -> list[int]:
+    """The axes that a tensor is contiguous along, fastest first: the stride of each is the span of
+    the axes before it. The fastest one has stride 1, or at least a stride within a sector."""
     found: list[int] = []
     span = 0
     for term in sorted(stream.stride_terms, key=_step):
@@ -177,8 +183,8 @@ def chain(stream: Stream) -> list[int]:
     return found
 
 
-def run_along(stream: Stream, extents: Sequence[int], places: Sequence[int]) -> int:
-    """Positions along a side that are neighbours in memory too. 0 for all of them.
+def contiguous_run_along(stream: Stream, extents: Sequence[int], places: Sequence[int]) -> int:
+    """Innermost positions of a side that are contiguous in memory. 0 where all of them are.
 
     Parameters
     ----------
@@ -202,7 +208,7 @@ def run_along(stream: Stream, extents: Sequence[int], places: Sequence[int]) -> 
 def warp_bytes(
     strides: TensorStrides, extents: Sequence[int], sides: Sequence[Sequence[int]], place: int
 ) -> float:
-    """Bytes of the sectors that a warp touches whose threads are neighbours along a side.
+    """Bytes of the sectors that a warp touches if its lanes run along one side of a tile.
 
     Parameters
     ----------
@@ -224,15 +230,15 @@ def warp_bytes(
 def vector_elements(stream: Stream, places: Sequence[int], run: int, most: int) -> int:
     """Elements of a vectorized load along a side: a power of two.
 
-    Rows that begin at odd elements, as those of 8193, are loaded element by element where the side
-    ends with them.
+    It divides the offset of every vector. So rows of 8193 elements, which begin at odd offsets, are
+    loaded element by element.
 
     Parameters
     ----------
     places : sequence of int
         The axes of the side.
     run : int
-        As ``run_along`` has it.
+        As ``contiguous_run_along`` has it.
     """
     if run == 1:
         return 1

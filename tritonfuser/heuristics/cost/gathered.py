@@ -1,9 +1,9 @@
-"""Tensors that are read at indices of another tensor: what the caches may keep of them.
+"""Gathers: tensors that are read at indices of another tensor, and how often these reads hit.
 
-Along the axes that the address runs along by itself, a position's place in the tensor is known.
-What it reads there may lie anywhere in a *window*: a row of ``x`` for ``x[i, index[i, j]]``. Reads
-of a window find what others have fetched of it, as long as a cache has room for the windows of all
-programs that run.
+Some axes enter the address directly, others through an index tensor. In ``x[i, index[i, j]]`` axis
+``i`` is direct: a position of ``i`` determines the row of ``x``, and the read may be anywhere in
+that row. Such a row is a *window*. Reads of a window hit a cache if an earlier read fetched the
+same sector, and if the cache has room for the windows of all programs that run at a time.
 """
 
 from __future__ import annotations
@@ -26,89 +26,102 @@ class Gathered:
     stream : Stream
         The tensor, with ``held_bytes``.
     count : int
-        Tensors that are read alike.
+        Number of tensors that are read in the same way.
 
     Attributes
     ----------
-    around : float
-        Bytes that memory moves around the elements of one of them that are read.
+    overfetched_bytes : float
+        Bytes that memory delivers beside the elements that are read, for one of these tensors.
     """
 
     def __init__(self, problem: Problem, stream: Stream, count: int = 1) -> None:
         self._count, held = count, float(stream.held_bytes)
         self._strides, self._share = TensorStrides(stream), stream.accessed_share
         self._direct = [term for term in stream.stride_terms if not term.is_indexed]
-        self._window = held / max(prod(term.extent for term in self._direct), 1)
+        self._window_bytes = held / max(prod(term.extent for term in self._direct), 1)
         whole = tuple(max(float(size), 1.0) for size in problem.axes)
-        requested = self._touched(whole, FETCHED_BYTES)
-        distinct = _distinct(requested, held)
-        self._again = requested - distinct
-        self.around = max(distinct - stream.fetched_bytes, 0.0)
+        requested = self._requested(whole, FETCHED_BYTES)
+        distinct = _expected_distinct(requested, held)
+        self._repeat_bytes = requested - distinct
+        self.overfetched_bytes = max(distinct - stream.fetched_bytes, 0.0)
 
-    def windows(self, tile: Tile, at_once: tuple[Tile, float], lines: float) -> Windows:
-        """What a program reads of the tensor.
+    def windows(self, tile: Tile, concurrent: tuple[Tile, float], lines: float) -> Windows:
+        """The windows that a program reads from.
 
         Parameters
         ----------
         tile : tuple of float
-            Positions along each axis of a program.
-        at_once : (tuple of float, float)
-            The same of programs that run at a time, and their number.
+            Positions of a program along each axis.
+        concurrent : (tuple of float, float)
+            Positions of all programs that run at a time, and the number of these programs: see
+            ``concurrent_tile``.
         lines : float
-            Lines that the loads of the program touch, of those of each load each once.
+            Cache lines that the loads of the program touch, summed over loads.
         """
-        many, programs = at_once
-        opened, requested = self._opened(tile), self._touched(tile, SECTOR_BYTES)
+        all_tiles, programs = concurrent
+        open_bytes, requested = self._open_bytes(tile), self._requested(tile, SECTOR_BYTES)
         if not requested:
             return Windows()
-        n, distinct = self._count, _distinct(requested, opened)
-        # Sectors of a line are loaded one by one: each is missed once.
+        n, distinct = self._count, _expected_distinct(requested, open_bytes)
+        # The L1 cache fetches single sectors of a line, so each sector misses once.
         hit_lines = max(lines - n * distinct / SECTOR_BYTES, 0.0)
-        window, found = self._opened(many) / programs, requested - distinct
-        return Windows(n * opened, n * window, n * self._again, n * found, hit_lines)
+        shared_window, hit_bytes = self._open_bytes(all_tiles) / programs, requested - distinct
+        return Windows(
+            opened_bytes=n * open_bytes,
+            window_bytes=n * shared_window,
+            repeat_request_bytes=n * self._repeat_bytes,
+            hit_bytes=n * hit_bytes,
+            hit_lines=hit_lines,
+        )
 
     def lines(self, tile: Tile, requested: float) -> float:
-        """Lines that a load touches which asks for so many at the positions of a tile: each line of
-        their windows once.
+        """Distinct cache lines that one load of a warp touches, if its lanes request ``requested``
+        lines at random places of the windows of a tile.
 
         H200, warps that read at random places of a window in the L1 cache: 2.4 clocks a load, as
         much as in order, for windows of up to 1 KB; 3.5 clocks for 2 KB, 6.0 for 4 KB, 9.5 for 64
         KB. That is ``hit_clocks`` for each of these lines, or a little more.
         """
-        return min(_distinct(requested, max(self._opened(tile) / CACHE_LINE_BYTES, 1.0)), requested)
+        window_lines = max(self._open_bytes(tile) / CACHE_LINE_BYTES, 1.0)
+        return min(_expected_distinct(requested, window_lines), requested)
 
-    def _opened(self, tile: Tile) -> float:
-        """Bytes of the windows that positions read from."""
+    def _open_bytes(self, tile: Tile) -> float:
+        """Bytes of the windows that the positions of a tile read from."""
         count = prod(max(min(tile[t.axis] / t.div, t.extent), 1.0) for t in self._direct)
-        return count * self._window
+        return count * self._window_bytes
 
-    def _touched(self, tile: Tile, granule: int) -> float:
+    def _requested(self, tile: Tile, granule: int) -> float:
+        """Bytes that the positions of a tile request in pieces of ``granule`` bytes, as if no two
+        of them shared a piece."""
         return self._strides.touched(tile, granule)[1] * self._share
 
 
-def around_bytes(problem: Problem) -> float:
-    """Bytes that memory moves around elements that are read at indices of other tensors."""
-    return sum(Gathered(problem, s).around for s in problem.streams if s.held_bytes)
+def overfetched_bytes(problem: Problem) -> float:
+    """Bytes that memory delivers beside the elements that the gathers of a problem read."""
+    gathers = (Gathered(problem, s) for s in problem.streams if s.held_bytes)
+    return sum(gathered.overfetched_bytes for gathered in gathers)
 
 
-def most_running(problem: Problem, warps: int) -> float:
-    """Programs of so many warps that the device may run at a time."""
+def max_resident_programs(problem: Problem, warps: int) -> float:
+    """Programs of so many warps that the device may run at a time, by their threads alone."""
     device, threads = problem.device, warps * problem.device.warp_size
     resident = max(min(device.max_threads_per_sm // threads, MAX_PROGRAMS_PER_SM), 1)
     return float(resident * device.sm_count)
 
 
-def running(extents: Sequence[int], order: Sequence[Side], programs: float) -> tuple[Tile, float]:
-    """Positions along each axis of programs that run at a time, and their number.
+def concurrent_tile(
+    extents: Sequence[int], order: Sequence[Side], programs: float
+) -> tuple[Tile, float]:
+    """Positions along each axis of all programs that run at a time, and the number of programs.
 
     Parameters
     ----------
     extents : sequence of int
         Of all axes.
     order : sequence of Side
-        The sides of a program's tile: programs go along the first one first.
+        The sides of a program's tile. Program ids run along the first one fastest.
     programs : float
-        As many as may run; there may be fewer.
+        Programs that the device may run at a time; the grid may have fewer.
     """
     sides, left = [], programs
     for places, block in order:
@@ -118,13 +131,14 @@ def running(extents: Sequence[int], order: Sequence[Side], programs: float) -> t
     return tile_over(extents, sides), programs / left
 
 
-def together(found: Sequence[Windows]) -> Windows:
-    """Of several tensors."""
+def sum_windows(found: Sequence[Windows]) -> Windows:
+    """The windows of several tensors, added up field by field."""
     if len(found) == 1:
         return found[0]
     return Windows(*map(sum, zip(*found, strict=True))) if found else Windows()
 
 
-def _distinct(requested: float, held: float) -> float:
-    """What requests at random places reach of what there is, each once."""
+def _expected_distinct(requested: float, held: float) -> float:
+    """Expected number of distinct bytes (or lines) among ``requested`` ones that are drawn at
+    random from ``held`` ones: ``held * (1 - (1 - 1 / held) ** requested)`` for large numbers."""
     return held * (1 - exp(-requested / held))

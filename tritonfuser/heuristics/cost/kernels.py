@@ -24,7 +24,7 @@ from .tiles import Launches, launches_of
 
 
 class Times:
-    """The times of the kernels of a problem by the model: facts are counted once for all params."""
+    """Predicted times of a problem's kernels. Its facts are counted once for all params."""
 
     def __init__(self, problem: Problem, work: ElementWork) -> None:
         self._problem, self._work = problem, work
@@ -37,9 +37,10 @@ class Times:
         return LeastCounting(self._problem, self._work)
 
     def __call__(self, params: HeuristicParams) -> KernelTime | None:
-        """The time of the kernel of these params. None where none runs, and in the interpreter.
+        """The time of the kernel with these params. None for segments without a kernel, and for
+        the interpreter.
 
-        A reduction of no elements, or a result of none, takes the time of its start.
+        Without elements, the time of the kernel's start is left.
         """
         if not isinstance(params, KernelParams) or self._problem.on_cpu:
             return None
@@ -58,8 +59,8 @@ class Times:
         return counting.registers_each(self._constants, in_registers) / FILLED
 
     def least_of(self, params: Sequence[KernelParams]) -> KernelTime:
-        """Times that kernels are not predicted to be below, and their least registers, whatever
-        their tiles touch of memory: arrays. They take less to find than the times."""
+        """Lower bounds of the times of kernels and of their registers, as arrays. They are found
+        without the footprints of tiles, so much faster than the times."""
         return self._least(self._of_problem.least_of(params))
 
     def least_seconds(self, params: Sequence[KernelParams]) -> Number:
@@ -82,13 +83,14 @@ class Times:
         return np.where(may_exceed(held, least.register_limit), inf, least.seconds)
 
     def reread_bytes(self, params: KernelParams) -> dict[Stream, float]:
-        """Bytes of tensors that programs of rows load again, and that the L2 cache has lost."""
+        """Bytes of each tensor that programs of a kernel with rows load again, after the L2 cache
+        evicted them."""
         return self._counting(params).reread_bytes(params)
 
-    def lost_bytes(self, params: KernelParams) -> float:
-        """Bytes that kernels of rows move since the L2 cache loses parts of sectors before their
-        use."""
-        return self._counting(params).lost_bytes(params)
+    def sector_refetch_bytes(self, params: KernelParams) -> float:
+        """Bytes that a kernel with rows moves again, because the L2 cache evicts the rest of
+        partially used sectors before its use."""
+        return self._counting(params).sector_refetch_bytes(params)
 
     def most_registers(self, params: KernelParams, wanted: float) -> float:
         """Registers of a thread if all loads of a step are issued first: see ``LoadedAtOnce``."""

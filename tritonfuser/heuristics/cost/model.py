@@ -1,11 +1,11 @@
-"""The cost model: counts of a kernel -> seconds, resource by resource.
+"""The cost model: ``Counts`` of a kernel -> seconds, resource by resource.
 
 The resources of a device work at the same time: memory, the paths from the L2 cache to the
-multiprocessors, the L1 caches, the issue of instructions, the pipe of special functions, the start
-of programs. A kernel takes about as long as the one that is busy for longest, and some more where
-several are busy for nearly as long: the norm of order ``SHARPNESS``. What nothing hides is a
-resource too: the time that programs, one after another, wait for memory, for one another, and for
-their own last instruction.
+multiprocessors, the L1 caches, the issue of instructions, the special function units, the start of
+programs. A kernel takes about as long as the resource that is busy for longest, and somewhat longer
+if others are busy for nearly as long: the p-norm of their seconds, with p = ``SHARPNESS``. Latency
+that nothing hides is one of the resources: the time that successive programs wait for memory, for
+one another, and for their own last instruction.
 """
 
 from __future__ import annotations
@@ -13,32 +13,32 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...device import L2_SLICE_BYTES, DeviceProperties
-from .constants import Constants, cache_room, constants_of, share_lost, share_missed
+from .constants import Constants, constants_of, evicted_share, l2_retention_bytes, miss_rate
 from .counts import Counts, HeldOfElement, LeastCounts, Number
 from .numbers import PLAIN, Numbers
 from .programs_time import programs_time, resident_programs
 
 SHARPNESS = 4.0
-"""Order of the norm that joins the times of resources: infinite for the longest alone."""
+"""Order p of the norm that combines the times of resources; infinite would be their maximum."""
 
-IN_TURN = 2.5
-"""That order where loads, instructions and stores follow one another, and nothing else hides them.
+SERIAL_SHARPNESS = 2.5
+"""Order of the norm for kernels whose loads, instructions and stores hardly overlap.
 
-In a loop that begins no loads of the next step before this one ends: programs start together, and
-stay together, unless they read rows twice. H200, sums over columns of two tensors with a result
-along them, 8192 x 8192 in bfloat16: 144 us by such a loop, 105 by a pipeline; by ``SHARPNESS`` 114
-and 122. 52 norms, softmax and sums, by estimated registers: 0.72 of the pairs that are 10% apart
-are in order, 0.67 by ``SHARPNESS``.
+This is so in a loop that begins no loads of the next step before a step ends: all programs start
+together and stay in phase, unless they read rows twice. H200, sums over columns of two tensors with
+a result along them, 8192 x 8192 in bfloat16: 144 us by such a loop, 105 by a pipeline; by
+``SHARPNESS`` 114 and 122. 52 norms, softmax and sums, by estimated registers: 0.72 of the pairs
+that are 10% apart are in order, 0.67 by ``SHARPNESS``.
 
-And where one program runs at a time on a multiprocessor, as far as registers are known; the order
-grows with the root of the programs. H200, 2,846 schedules of random definitions with their
-registers, 230 kernels: 0.860 and 0.855 of the pairs of two files are in order, 0.858 and 0.850 by
-``SHARPNESS`` alone. By estimated registers it tells no more, but for flat kernels of which one
-program runs at a time: of 15 random definitions the choice over the fastest is 1.12 at the 90th
-percentile, 1.50 without."""
+It is also so where a multiprocessor runs one program at a time, if the registers of the kernel are
+known; the order grows with the square root of the programs that run at a time. H200, 2,846
+schedules of random definitions with their registers, 230 kernels: 0.860 and 0.855 of the pairs of
+two files are in order, 0.858 and 0.850 by ``SHARPNESS`` alone. By estimated registers it tells no
+more, but for flat kernels of which one program runs at a time: of 15 random definitions the choice
+over the fastest is 1.12 at the 90th percentile, 1.50 without."""
 
 SAME = 1.001
-"""Factor within which predicted times are the same: they differ by what a program's start takes."""
+"""Ratio up to which two predicted times count as equal: about the start of a program."""
 
 SPARED = 16
 """Registers that a kernel is predicted to take and gives up before it spills: those of what it
@@ -76,12 +76,12 @@ class KernelTime:
 
     @property
     def limit(self) -> str:
-        """The resource that is busy for longest."""
+        """The name of the resource that is busy for longest."""
         return max(self.resources, key=lambda name: float(self.resources[name]))
 
     @property
     def busy(self) -> Number:
-        """Seconds without those of its start and end."""
+        """Seconds without the start and the end of the kernel."""
         return busy_seconds(self.resources, self.order)
 
     @property
@@ -90,8 +90,10 @@ class KernelTime:
         return bool(may_exceed(self.registers, self.register_limit))
 
     def with_instructions(self, share: float) -> KernelTime:
-        """The time of a kernel with a share of its instructions, also of those that programs wait
-        for one after another. The same for a product."""
+        """The time if the kernel had only a share of its instructions. Also for matrix products.
+
+        The latency of programs falls with their instructions too.
+        """
         fewer = (1 - share) * self.resources.get("instructions", 0.0)
         if not fewer:
             return self
@@ -101,16 +103,16 @@ class KernelTime:
         return self._with_resources(resources)
 
     def without(self, resource: str) -> KernelTime:
-        """The time of a kernel that does not need one of its resources. The same for a product."""
+        """The time if one of the resources were free. Also for matrix products."""
         return self._with_resources({**self.resources, resource: 0.0})
 
     def with_more_bytes(self, moved: Number, device: DeviceProperties) -> KernelTime:
-        """The time of a kernel that moves more bytes, or fewer, and is the same otherwise."""
+        """The time if the kernel moved more bytes from or to memory (fewer where negative)."""
         more = moved / memory_rate(device, constants_of(device))
         return self._with_resources(self.resources | {"memory": self.resources["memory"] + more})
 
     def _with_resources(self, resources: dict[str, Number]) -> KernelTime:
-        """The time of a kernel that is the same but for what its resources do."""
+        """The time with other seconds of its resources, and the same start and end."""
         seconds = self.seconds - self.busy + busy_seconds(resources, self.order)
         return KernelTime(resources, seconds, self.registers, self.register_limit, self.order)
 
@@ -126,23 +128,31 @@ def may_exceed(registers: Number, limit: Number) -> Number:
 
 
 def is_as_short(seconds: float, least: float) -> bool:
-    """Whether a time is the least one, as far as the model tells times apart."""
+    """Whether a time equals the least one, within ``SAME``."""
     return seconds <= SAME * least
 
 
 def busy_seconds(resources: dict[str, Number], order: Number = SHARPNESS) -> Number:
-    """The time of resources that work at the same time."""
+    """Seconds of resources that work at the same time: the norm of their seconds."""
     return sum(seconds**order for seconds in resources.values()) ** (1 / order)
 
 
-def order_of(n: Counts | LeastCounts, running: Number, ahead: Number, m: Numbers) -> Number:
-    """The order of the norm for a kernel of which so many programs run at a time, each with the
-    loads of so many steps under way."""
-    known = m.minimum(IN_TURN * running**0.5, SHARPNESS)
-    found = m.where(n.taken == 1.0, SHARPNESS, known)
-    follow = (n.steps > 1) * (n.passes <= 1) * (ahead <= 1)
-    alone = n.is_flat * (running <= 1)
-    return m.where(follow + alone > 0, m.minimum(found, IN_TURN), found)
+def norm_order(n: Counts | LeastCounts, running: Number, ahead: Number, m: Numbers) -> Number:
+    """The order of the norm for a kernel.
+
+    Parameters
+    ----------
+    running : float
+        Programs that run at a time on a multiprocessor.
+    ahead : float
+        Steps of a program whose loads are under way at a time.
+    """
+    with_known_registers = m.minimum(SERIAL_SHARPNESS * running**0.5, SHARPNESS)
+    found = m.where(n.taken == 1.0, SHARPNESS, with_known_registers)
+    is_serial_loop = (n.steps > 1) * (n.passes <= 1) * (ahead <= 1)
+    is_single_program = n.is_flat * (running <= 1)
+    is_serial = is_serial_loop + is_single_program > 0
+    return m.where(is_serial, m.minimum(found, SERIAL_SHARPNESS), found)
 
 
 def wanted_registers(n: Counts | LeastCounts, c: Constants, m: Numbers = PLAIN) -> Number:
@@ -176,14 +186,16 @@ def registers_each(n: Counts | LeastCounts | HeldOfElement, c: Constants) -> Num
 def kernel_time(
     n: Counts, device: DeviceProperties, given: Constants | None = None, m: Numbers = PLAIN
 ) -> KernelTime:
-    """The time of a kernel with these counts.
+    """The predicted time of a kernel.
 
     Parameters
     ----------
+    n : Counts
+        What the kernel counts.
     given : Constants, optional
         By default those of the device.
-    m : module
-        Functions of numbers: ``numbers.PLAIN``, or the same of arrays.
+    m : Numbers
+        Arithmetic of floats (``numbers.PLAIN``) or of arrays.
     """
     c = constants_of(device) if given is None else given
     registers = wanted_registers(n, c, m)
@@ -191,36 +203,18 @@ def kernel_time(
     spared = m.where(exact, 0.0, m.minimum(SPARED, 0.5 * n.register_limit))
     spilled = m.maximum(registers - spared - n.register_limit, 0.0)
     resident = resident_programs(n, registers, device, m)
-    on_sm = m.ceil(n.programs / device.sm_count)
-    visits = n.steps * n.passes
-    clock = device.clock_hz
-
     moved = c.spill_traffic * spilled
-    warps = on_sm * n.warps
-    spill_bytes = 4 * moved * n.threads * visits * n.programs
-    memory_bytes = _memory_bytes(n, c, resident, visits, device, m) + spill_bytes / 2
-    fabric = device.sm_count * c.sm_bytes * clock
-    stores = device.sm_count * c.sm_written_bytes * clock
-    busiest = on_sm * device.sm_count * (n.fetched_bytes + n.stored_bytes)
-    # Windows of reads at indices: of the programs that threads have room for. The compiler gives up
-    # registers that would leave room for fewer.
-    opened = m.minimum(m.floor(device.max_threads_per_sm / n.threads), on_sm) * n.opened_bytes
-    kept = 1 - share_missed(opened, c.l1_share * device.shared_bytes_per_sm, m)
-    lines = n.lines - kept * n.hit_lines * (1 - c.hit_clocks / c.line_clocks)
-    crossing = m.maximum((n.sector_bytes - kept * n.hit_bytes) * n.programs, busiest)
-    exchanged = on_sm * n.exchange_clocks
+    spill_bytes = 4 * moved * n.threads * n.steps * n.passes * n.programs
+    memory_bytes = _memory_bytes(n, c, resident, device, m) + spill_bytes / 2
     own = programs_time(n, resident, moved, device, c, m)
     resources = {
         "memory": memory_bytes / memory_rate(device, c),
-        "L2 cache": (crossing * n.valid * visits + spill_bytes) / fabric,
-        "L2 stores": n.written_bytes * n.programs * n.valid * visits / stores,
-        "L2 slice": n.slice_bytes * n.programs * visits / (L2_SLICE_BYTES * clock),
-        "L1 cache": ((on_sm * lines + warps * moved) * visits * c.line_clocks + exchanged) / clock,
+        **_cache_seconds(n, c, moved, spill_bytes, device, m),
         **own.resources,
     }
-    running = m.minimum(resident, on_sm)
-    tail = own.tail_s + c.exchange_tail * running * n.exchange_clocks / clock
-    order = order_of(n, running, own.ahead, m)
+    running = m.minimum(resident, m.ceil(n.programs / device.sm_count))
+    tail = own.tail_s + c.exchange_tail * running * n.exchange_clocks / device.clock_hz
+    order = norm_order(n, running, own.ahead, m)
     seconds = whole_seconds(resources, tail, c, order)
     return KernelTime(resources, seconds, registers, n.register_limit, order)
 
@@ -228,23 +222,66 @@ def kernel_time(
 def whole_seconds(
     resources: dict[str, Number], tail: Number, c: Constants, order: Number = SHARPNESS
 ) -> Number:
-    """The time of resources with the start and the end of the kernel."""
+    """Seconds of a kernel: those of its resources, and of its start and end."""
     return busy_seconds(resources, order) + (c.start_s + c.latency_s) + c.kernel_s + tail
 
 
 def _memory_bytes(
-    n: Counts, c: Constants, resident: Number, visits: Number, device: DeviceProperties, m: Numbers
+    n: Counts, c: Constants, resident: Number, device: DeviceProperties, m: Numbers
 ) -> Number:
-    """Bytes from and to memory: rows that the L2 cache has lost are read in every pass, and sectors
-    that are written in part are moved again."""
+    """Bytes from and to memory: the tensors, and what is moved again. That is rows in later passes
+    and the rest of sectors, if the L2 cache evicted them; gathers that miss it; and sectors that
+    are written in part."""
     running = m.minimum(n.programs, resident * device.sm_count)
-    at_once = running * n.steps
-    flight = at_once * n.fetched_bytes
-    room = cache_room(device, c)
-    lost = share_lost(at_once * n.again_bytes, room)
-    read = m.minimum(n.again_bytes * n.steps * n.programs, n.moved_bytes)
-    apart = m.where(n.steps > 1, flight * c.drift, flight)
-    refetched = c.refetched * share_lost(apart, room) * n.extra_bytes * visits * n.programs
-    gathered = share_missed(running * n.window_bytes, room, m) * n.requested_again
-    in_part = c.written_in_part * n.partly_bytes * n.programs * n.valid
-    return n.moved_bytes + lost * (n.passes - 1) * read + refetched + gathered + in_part
+    running_steps = running * n.steps
+    capacity = l2_retention_bytes(device, c)
+    rows_evicted = evicted_share(running_steps * n.reloaded_bytes, capacity)
+    rows = m.minimum(n.reloaded_bytes * n.steps * n.programs, n.moved_bytes)
+    in_flight = running_steps * n.fetched_bytes
+    reuse_distance = m.where(n.steps > 1, in_flight * c.drift, in_flight)
+    evicted = evicted_share(reuse_distance, capacity)
+    rest_of_sectors = c.refetched * evicted * n.extra_bytes * (n.steps * n.passes) * n.programs
+    gathered = miss_rate(running * n.window_bytes, capacity, m) * n.repeat_request_bytes
+    in_part = c.written_in_part * n.partial_sector_bytes * n.programs * n.valid
+    later_passes = rows_evicted * (n.passes - 1) * rows
+    return n.moved_bytes + later_passes + rest_of_sectors + gathered + in_part
+
+
+def _cache_seconds(
+    n: Counts,
+    c: Constants,
+    moved: Number,
+    spill_bytes: Number,
+    device: DeviceProperties,
+    m: Numbers,
+) -> dict[str, Number]:
+    """Seconds that the L2 cache, its busiest slice, and the L1 caches are busy.
+
+    Parameters
+    ----------
+    moved : float
+        Spilled registers that a thread stores and loads in a step.
+    spill_bytes : float
+        Bytes of these, of the whole kernel.
+    """
+    clock, visits = device.clock_hz, n.steps * n.passes
+    on_sm = m.ceil(n.programs / device.sm_count)
+    busiest_sm = on_sm * device.sm_count * (n.fetched_bytes + n.stored_bytes)
+    # Windows of the programs that run at a time by their threads alone: the compiler gives up
+    # registers rather than run fewer.
+    running = m.minimum(m.floor(device.max_threads_per_sm / n.threads), on_sm)
+    open_bytes = running * n.opened_bytes
+    hit_rate = 1 - miss_rate(open_bytes, c.l1_share * device.shared_bytes_per_sm, m)
+    lines = n.lines - hit_rate * n.hit_lines * (1 - c.hit_clocks / c.line_clocks)
+    l2_bytes = m.maximum((n.sector_bytes - hit_rate * n.hit_bytes) * n.programs, busiest_sm)
+    l1_lines = (on_sm * lines + on_sm * n.warps * moved) * visits
+    exchange = on_sm * n.exchange_clocks
+    sm_rate, store_rate = (
+        device.sm_count * each * clock for each in (c.sm_bytes, c.sm_written_bytes)
+    )
+    return {
+        "L2 cache": (l2_bytes * n.valid * visits + spill_bytes) / sm_rate,
+        "L2 stores": n.written_bytes * n.programs * n.valid * visits / store_rate,
+        "L2 slice": n.slice_bytes * n.programs * visits / (L2_SLICE_BYTES * clock),
+        "L1 cache": (l1_lines * c.line_clocks + exchange) / clock,
+    }

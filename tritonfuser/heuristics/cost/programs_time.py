@@ -128,7 +128,7 @@ def _steps_ahead(n: Counts | LeastCounts, step: Number, m: Numbers) -> Number:
     """
     unrolled = m.maximum(UNROLLED_INSTRUCTIONS * n.passes / step, 1.0)
     # No compiler moves loads across the barrier where warps meet.
-    ahead = m.where(n.alone > 0, 1.0, unrolled)
+    ahead = m.where(n.serial_steps > 0, 1.0, unrolled)
     return m.where(n.stages > 1, m.maximum(n.stages - 1.0, 1.0), ahead + n.prefetches)
 
 

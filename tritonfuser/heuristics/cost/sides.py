@@ -6,7 +6,7 @@ from math import prod
 
 from ..problem import Problem
 from ..streams import Stream
-from .footprint import chain
+from .footprint import contiguous_axes
 
 SIDE_BYTES = 128
 """Bytes of neighbours along the second side: more axes join it until they are as many."""
@@ -14,7 +14,7 @@ SIDE_BYTES = 128
 
 def sides_along(problem: Problem, stream: Stream) -> list[tuple[int, ...]]:
     """Sides along the memory of a tensor: from its fastest axis on, and behind those of x."""
-    axes = chain(stream)
+    axes = contiguous_axes(stream)
     shared = 0
     inner = [place for place, size in enumerate(problem.axes) if size > 1][::-1]
     while shared < min(len(axes), len(inner)) and axes[shared] == inner[shared]:

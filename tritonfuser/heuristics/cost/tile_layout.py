@@ -1,4 +1,4 @@
-"""How threads lie over a flat tile of two sides, and so load what lies along one side of it."""
+"""The layout of a flat tile of two sides, in which tensors along one of its sides are loaded."""
 
 from __future__ import annotations
 
@@ -10,45 +10,50 @@ from .flat_access import FlatAccess, FlatTensor
 
 
 class TileLayout(NamedTuple):
-    """How the threads of a program lie over a tile of two sides: first the lanes along one side,
-    then those along the other, and warps in the same order.
+    """How the threads of a program are laid out over a tile of two sides: lanes along one side
+    first, then along the other one; warps in the same order.
 
     Attributes
     ----------
-    place : int
-        The side that the lanes lie along first.
-    width : int
-        Neighbours of a thread along it.
+    first_side : int
+        The side that lanes run along first.
+    vector : int
+        Adjacent elements of a thread along it.
     """
 
-    place: int
-    width: int
+    first_side: int
+    vector: int
 
-    def loads(self, access: FlatAccess, blocks: Sequence[int], threads: int) -> tuple[float, float]:
-        """Loads of all warps of a tensor that runs along one side and has fewer elements in the
-        tile than there are threads, and the lines of each.
+    def broadcast_loads(
+        self, access: FlatAccess, blocks: Sequence[int], threads: int
+    ) -> tuple[float, float]:
+        """(loads of all warps, cache lines of each) for a tensor that runs along one side, and has
+        fewer elements in the tile than there are threads.
 
-        Triton loads those in the layout of the tile: each warp for itself, as broadcast.
+        Triton loads such a tensor in the layout of the tile, broadcast along the other side: each
+        warp loads it for itself.
         """
         (side,), warps = access.along, threads // NVIDIA_WARP_SIZE
-        lanes = min(max(blocks[self.place] // self.width, 1), NVIDIA_WARP_SIZE)
-        along = min(max(blocks[self.place] // (self.width * lanes), 1), warps)
-        width = self.width
-        if side != self.place:
-            lanes, along, width = NVIDIA_WARP_SIZE // lanes, warps // along, 1
-        each = max(blocks[side] / along, lanes)
-        loads = max(each / (lanes * min(access.width, width)), 1.0)
-        return warps * loads, access.lines_apart(lanes, width)
+        block = blocks[self.first_side]
+        lanes = min(max(block // self.vector, 1), NVIDIA_WARP_SIZE)
+        warps_along = min(max(block // (self.vector * lanes), 1), warps)
+        of_thread = self.vector
+        if side != self.first_side:
+            lanes, warps_along, of_thread = NVIDIA_WARP_SIZE // lanes, warps // warps_along, 1
+        of_warp = max(blocks[side] / warps_along, lanes)
+        loads = max(of_warp / (lanes * min(access.vector, of_thread)), 1.0)
+        return warps * loads, access.lines_of_lanes(lanes, of_thread)
 
 
 def tile_layout(tensors: Sequence[FlatTensor], found: Sequence[FlatAccess]) -> TileLayout | None:
-    """The layout of a tile of two sides: that of its widest store. None of other tiles."""
+    """The layout of a tile of two sides: that of its widest store. None if no store runs along both
+    sides."""
     stores = [
-        (access.neighbours // NVIDIA_WARP_SIZE, access.place)
+        (access.warp_positions // NVIDIA_WARP_SIZE, access.lane_side)
         for tensor, access in zip(tensors, found, strict=True)
         if tensor.stream.is_store and len(access.along) > 1
     ]
     if not stores:
         return None
-    width, place = max(stores)
-    return TileLayout(place, width)
+    vector, first_side = max(stores)
+    return TileLayout(first_side, vector)

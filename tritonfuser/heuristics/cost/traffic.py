@@ -1,4 +1,9 @@
-"""What a step of a program loads and stores, and which tensors are linear in its positions."""
+"""``Traffic``: what one step of a program loads and stores; and which tensors have linear offsets.
+
+A *step* is one iteration of a program's loop, or the whole program where it has no loop. Bytes are
+counted at three levels: those that threads ask for, those of whole sectors (32 bytes) that cross
+from the L2 cache to a multiprocessor, and those that the L2 cache fetches from memory.
+"""
 
 from __future__ import annotations
 
@@ -13,51 +18,54 @@ FETCHED_BYTES = 2 * SECTOR_BYTES
 
 
 class Windows(NamedTuple):
-    """Reads at indices of other tensors, in windows of these that programs have open: ``gathered``.
+    """Gathers, and other reads that hit caches: ``gathered.py`` says what a window is.
 
     Attributes
     ----------
     opened_bytes : float
-        Bytes of the windows of a program.
+        Bytes of the windows that one program reads from in a step.
     window_bytes : float
-        Those of many programs that run at a time, by their number: neighbours share windows.
-    again_bytes : float
-        Bytes that the kernel requests of memory beside the first request of each, and that the L2
-        cache may have.
+        Bytes of the windows that all programs which run at a time read from, divided by the number
+        of these programs. Less than ``opened_bytes`` where neighbouring programs share windows.
+    repeat_request_bytes : float
+        Bytes that all programs request beside the first request of each byte: L2 hits, if the L2
+        cache has room for the windows.
     hit_bytes, hit_lines : float
-        The same of a program, in sectors and lines, that the L1 cache may have.
+        Bytes of sectors, and cache lines, that one program requests in a step beside the first
+        request of each: L1 hits, if the L1 cache has room for the windows.
     """
 
     opened_bytes: float = 0.0
     window_bytes: float = 0.0
-    again_bytes: float = 0.0
+    repeat_request_bytes: float = 0.0
     hit_bytes: float = 0.0
     hit_lines: float = 0.0
 
 
 class Traffic(NamedTuple):
-    """What a step of a program loads and stores, addresses of a thread: see ``Counts``.
+    """Loads and stores of one step of a program. Fields that are not listed are those of
+    ``Counts``.
 
     Attributes
     ----------
-    neighbours : float
-        Elements of the widest vector among the loads of all positions, along the side that most
-        bytes are contiguous along.
-    beside : float
-        The same along the other side.
+    addresses : float
+        Of a thread: see ``Counts``.
+    inner_vector, cross_vector : float
+        Elements of the widest vectorized load among the tensors over all positions: along the side
+        of the tile that most bytes are contiguous along, and along the other side.
     loads : float
-        Those of ``accesses`` that load.
+        Load instructions of all warps: ``accesses`` without the stores.
     loaded_elements : float
-        Of all tensors together.
+        Elements of all tensors that are loaded.
     index_instructions : float
-        Of all warps: see ``digits.py``.
+        Instructions of all warps for quotients and remainders of positions: see ``digits.py``.
     written_bytes : float
-        Bytes of the sectors that stores write, of those that they write in part twice.
-    partly_bytes : float
-        Bytes of the sectors at the ends of what warps of a flat kernel store at a time: they write
-        these in part.
+        Bytes of the sectors that stores write. A sector that a store writes in part counts twice.
+    partial_sector_bytes : float
+        Bytes of the sectors at both ends of what a warp of a flat kernel stores at once: these are
+        written in part.
     windows : Windows
-        Of tensors that are read at indices of others.
+        Reads that may hit caches.
     """
 
     loaded_bytes: float = 0.0
@@ -68,38 +76,39 @@ class Traffic(NamedTuple):
     accesses: float = 0.0
     extra_bytes: float = 0.0
     addresses: float = 0.0
-    neighbours: float = 1.0
-    beside: float = 1.0
+    inner_vector: float = 1.0
+    cross_vector: float = 1.0
     loads: float = 0.0
     loaded_elements: float = 0.0
     slice_bytes: float = 0.0
-    again_bytes: float = 0.0
+    reloaded_bytes: float = 0.0
     index_instructions: float = 0.0
     written_bytes: float = 0.0
-    partly_bytes: float = 0.0
+    partial_sector_bytes: float = 0.0
     windows: Windows = Windows()
 
-    def through_shared_memory(self, slice_bytes: float) -> Traffic:
-        """The same where loads are pipelined: what they load is written to shared memory and read
-        from there, by instructions of its own and through the data path of the L1 cache.
+    def pipelined(self, slice_bytes: float) -> Traffic:
+        """The traffic if loads are pipelined through shared memory (``num_stages`` above 1).
 
-        Loads of whole vectors pass by that cache: all that they load comes from the L2 cache.
+        What is loaded is written to shared memory and read from there: one more instruction for
+        each load, and twice its bytes through the data path of the L1 cache. Asynchronous copies of
+        whole vectors bypass that cache, so all their bytes come from the L2 cache.
         """
         lines = self.lines + 2 * self.loaded_bytes / CACHE_LINE_BYTES
         accesses = self.accesses + self.loads
         return self._replace(lines=lines, accesses=accesses, slice_bytes=slice_bytes)
 
-    def with_a_step_again(self, steps: float) -> Traffic:
-        """The same where the last of so many steps loads what it has once more, since each step
-        loads ahead."""
+    def prefetched(self, steps: float) -> Traffic:
+        """The traffic if each step prefetches the loads of the next one into registers: the last
+        of so many steps has no next one, and loads once more what it has."""
         accesses = self.accesses + self.loads / steps
         sectors = self.sector_bytes + self.fetched_bytes / steps
         return self._replace(accesses=accesses, sector_bytes=sectors)
 
 
 def written_bytes(stored: float, sector_bytes: float) -> float:
-    """Bytes of the sectors of a store, of those that it writes in part twice: half of each of them
-    is beside what is stored.
+    """Bytes of the sectors that a store writes. A sector that it writes in part counts twice; such
+    sectors are taken to be half full.
 
     The L2 cache writes a sector in part as slowly as two whole ones. H200, 16 MB written again and
     again: 13.5 to 15 ps a sector by pieces of 2 to 16 bytes, 7.7 by whole sectors.
@@ -107,23 +116,23 @@ def written_bytes(stored: float, sector_bytes: float) -> float:
     Parameters
     ----------
     stored : float
-        Bytes that a warp stores at once. The L1 cache joins no stores.
+        Bytes that a warp stores at once. The L1 cache does not merge the stores of warps.
     sector_bytes : float
-        Bytes of the sectors that these are in.
+        Bytes of the sectors that contain them.
     """
     return sector_bytes + min(2 * max(sector_bytes - stored, 0.0), sector_bytes)
 
 
-def partly_written_bytes(stored: float, sector_bytes: float) -> float:
-    """Bytes of the sectors at the ends of a store that it writes in part. 0 for stores with gaps,
-    which other stores of the same threads fill."""
-    beside = max(sector_bytes - stored, 0.0)
-    return 2 * beside if beside < stored else 0.0
+def partial_sector_bytes_of(stored: float, sector_bytes: float) -> float:
+    """Bytes of the sectors at both ends of a store, which it writes in part. 0 for strided stores:
+    other stores of the same threads fill their gaps."""
+    not_stored = max(sector_bytes - stored, 0.0)
+    return 2 * not_stored if not_stored < stored else 0.0
 
 
 def is_linear(problem: Problem, stream: Stream) -> bool:
-    """Whether elements are at ``x * x_stride + r * r_stride``: all are apart, and one axis lies
-    within a step of the other."""
+    """Whether the offset of a tensor is ``x * x_stride + r * r_stride``, with an element of its own
+    for each position, and one axis contiguous within a step of the other."""
     rows = problem.parallel if stream.along_x else 1
     row = problem.reduced if stream.along_r else 1
     if stream.total_bytes < rows * row * stream.item_bytes:

@@ -17,7 +17,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from ...device import DeviceProperties
-from ..cost.footprint import run_along
+from ..cost.footprint import contiguous_run_along
 from ..cost.registers import most_registers, registers_given, registers_left
 from ..cost.tiles import KernelTile, tile_of
 from ..cost.traffic import is_linear
@@ -129,7 +129,7 @@ def _has_one_address(problem: Problem, stream: Stream, tile: KernelTile) -> bool
 def _has_one_stride(problem: Problem, stream: Stream, places: tuple[int, ...], width: int) -> bool:
     """Whether neighbours of a tile along one side are equally far apart in memory."""
     extents = [problem.axes[place] for place in places if problem.axes[place] > 1]
-    run = run_along(stream, problem.axes, places)
+    run = contiguous_run_along(stream, problem.axes, places)
     if width == 1 or len(extents) <= 1 or run == 0:
         return True
     return (run if run > 1 else extents[-1]) % width == 0

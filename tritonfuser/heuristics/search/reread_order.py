@@ -54,7 +54,7 @@ def _orders_of_rows(
         yield _beside_innermost(problem, sides_beside(problem, most))
     if all(len(group) == 1 for group in problem.order):
         return  # no other orders
-    without = first.with_more_bytes(-kernels.lost_bytes(params), problem.device)
+    without = first.with_more_bytes(-kernels.sector_refetch_bytes(params), problem.device)
     without = without.without("L2 stores")
     if not kernels.within_model_error(first.seconds, without.seconds):
         yield from near_orders(problem)

@@ -70,13 +70,13 @@ class Kernels:
         return self.may_spill_registers(params, time, LATER)
 
     def reread_bytes(self, params: KernelParams) -> dict[Stream, float]:
-        """Bytes of tensors that programs load again, and that the L2 cache has lost."""
+        """Bytes of each tensor that programs load again, after the L2 cache evicted them."""
         return self._times.reread_bytes(params)
 
-    def lost_bytes(self, params: KernelParams) -> float:
-        """Bytes that kernels of rows move since the L2 cache loses parts of sectors before their
-        use."""
-        return self._times.lost_bytes(params)
+    def sector_refetch_bytes(self, params: KernelParams) -> float:
+        """Bytes that a kernel with rows moves again, because the L2 cache evicts the rest of
+        partially used sectors before its use."""
+        return self._times.sector_refetch_bytes(params)
 
     def registers_each(self, in_registers: bool) -> float:
         """Registers for each element of a thread, of which ``exceeds_registers`` holds where they

@@ -20,7 +20,7 @@ from ...device import SECTOR_BYTES
 from ...devices import known
 from ...heuristics import pointwise
 from ...heuristics.cost.flat_traffic import flat_streams, flat_tile
-from ...heuristics.cost.footprint import TensorStrides, Tile, run_along
+from ...heuristics.cost.footprint import TensorStrides, Tile, contiguous_run_along
 from ...heuristics.cost.model import KernelTime
 from ...heuristics.cost.sides import sides_along, sides_beside
 from ...heuristics.cost.tiles import tile_of
@@ -135,7 +135,7 @@ def _second_sides(
     programs = tile_of(problem, params).programs
     wasted: dict[tuple[int, ...], float] = {}
     for stream, times in Counter(problem.streams).items():
-        if run_along(stream, problem.axes, every) != 1:
+        if contiguous_run_along(stream, problem.axes, every) != 1:
             continue
         elements, sectors = TensorStrides(stream).touched(tile)
         touched = max(sectors, elements * SECTOR_BYTES)

@@ -1,1 +1,1 @@
-"""Bounds: what kernels count, and take, at least, whatever their tiles touch of memory."""
+"""Lower bounds of counts and of predicted times, found without the footprints of tiles."""

@@ -1,4 +1,4 @@
-"""``LeastCounting``: what many kernels count at least, whatever their tiles touch of memory."""
+"""``LeastCounting``: lower bounds of the ``Counts`` of many kernels, without their footprints."""
 
 from __future__ import annotations
 
@@ -13,40 +13,44 @@ from ...streams import Stream
 from ..counting import Counting
 from ..counts import LeastCounts, Number, TileCounts
 from ..numbers import ARRAYS
+from ..reduction_layout import ReductionLayout
 from ..registers import limit_of_warps
-from ..spread import Spread
 from ..tiles import Launches, launches_of
-from .loads import LeastLoads, SureLoads
+from .loads import LeastLoads, LoadBounds
 
 
 class LeastCounting(Counting):
-    """``Counting`` that also has the least counts of many kernels at once: arrays."""
+    """``Counting`` that also has ``LeastCounts`` of many kernels at once, as arrays."""
 
     @cached_property
     def _least_loads(self) -> LeastLoads:
         return LeastLoads(self._problem, self._streams.tensors)
 
     @cached_property
-    def _sure_bytes(self) -> int:
-        """Bytes that programs fetch together at least: of tensors whose elements their tiles have
-        for certain."""
+    def _least_fetched_bytes(self) -> int:
+        """Bytes that all programs together fetch at least, by any params."""
         streams = self._problem.streams
-        return sum(s.fetched_bytes for s in streams if _is_whole(s))
+        return sum(s.fetched_bytes for s in streams if _is_always_fetched(s))
 
     def least_of(self, params: Sequence[KernelParams], many: Launches | None = None) -> LeastCounts:
-        """What kernels count at least, whatever their tiles touch of memory. ``many`` are their
-        ``launches_of``, where they are known."""
+        """The lower bounds for kernels with these params.
+
+        Parameters
+        ----------
+        many : Launches, optional
+            ``launches_of`` the params, where they are known.
+        """
         many = launches_of(self._problem, params) if many is None else many
         if not self._is_flat_tile(params[0]):
             return self.least_of_row_kernels(many)
         warp = self._problem.device.warp_size
         loads = (self._flat_streams.loads(each, each.num_warps * warp) for each in params)
         found = (
-            (each.accesses, each.lines, each.addresses, each.most_hit, each.written_bytes)
+            (each.accesses, each.lines, each.addresses, each.max_hit_lines, each.written_bytes)
             for each in loads
         )
         accesses, lines, addresses, hit, written = map(np.array, zip(*found, strict=True))
-        sure = SureLoads(
+        bounds = LoadBounds(
             accesses,
             lines,
             self._flat_streams.loaded,
@@ -54,35 +58,38 @@ class LeastCounting(Counting):
             hit_lines=hit,
             written_bytes=written,
         )
-        return self._least_counts(many, self._tile_counts(many.tile, ARRAYS), Spread(), sure, 1.0)
+        counts = self._tile_counts(many.tile, ARRAYS)
+        return self._least_counts(many, counts, ReductionLayout(), bounds, 1.0)
 
     def least_of_row_kernels(self, many: Launches) -> LeastCounts:
-        """The same of kernels with rows, whose params need not be made: see ``LeastLoads``."""
+        """The lower bounds for kernels with rows, whose params need not be made."""
         counts = self._tile_counts(many.tile, ARRAYS)
         threads = many.warps * self._problem.device.warp_size
-        sure = self._least_loads.of(many, threads, counts.valid, ARRAYS)
-        computed = self.computed_share(many.tile, threads, sure.neighbours[0], ARRAYS)
-        spread = self._spreading.at_least(many.tile, threads, sure.neighbours, computed, ARRAYS)
-        return self._least_counts(many, counts, spread, sure, computed)
+        bounds = self._least_loads.of(many, threads, counts.valid, ARRAYS)
+        computed = self.computed_share(many.tile, threads, bounds.vectors[0], ARRAYS)
+        reductions = self._reductions.lower_bounds(
+            many.tile, threads, bounds.vectors, computed, ARRAYS
+        )
+        return self._least_counts(many, counts, reductions, bounds, computed)
 
     def _least_counts(
         self,
         many: Launches,
         counts: TileCounts,
-        spread: Spread,
-        loads: SureLoads,
+        reductions: ReductionLayout,
+        loads: LoadBounds,
         computed: Number,
     ) -> LeastCounts:
         device, m, tile = self._problem.device, ARRAYS, many.tile
         threads = many.warps * device.warp_size
-        # Of rows whose ends stay in registers the steps have a part.
+        # Where the ends of rows stay in registers, the steps cover a part of each row.
         positions = counts.programs * counts.steps * tile.x * tile.r
         in_steps = m.minimum(positions / max(self._positions, 1), 1.0)
         steps = counts.programs * counts.steps * counts.passes
         return LeastCounts(
             *self._of_problem,
             *counts,
-            *spread,
+            *reductions,
             warps=1.0 * many.warps,
             threads=1.0 * threads,
             stages=1.0 + (many.stages - 1) * tile.loops,
@@ -99,12 +106,12 @@ class LeastCounting(Counting):
             held=tile.kept / threads,
             register_limit=1.0 * limit_of_warps(device, many.warps, m),
             waiting_s=0.0,
-            fetched_bytes=self._sure_bytes * in_steps / steps,
+            fetched_bytes=self._least_fetched_bytes * in_steps / steps,
         )
 
 
-def _is_whole(stream: Stream) -> bool:
-    """Whether the tiles of all programs have each element of a tensor, none of them masked."""
+def _is_always_fetched(stream: Stream) -> bool:
+    """Whether the tiles of all programs together have every element of a tensor, none masked."""
     terms = stream.stride_terms
     elements = prod(term.extent for term in terms if term.div == 1)
     whole = elements * stream.item_bytes >= stream.total_bytes

@@ -1,4 +1,4 @@
-"""Seconds that kernels are not predicted to be below: of a problem, and of many params at once."""
+"""Lower bounds of predicted times: of a problem by any params, and of many params at once."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ from ....device import NVIDIA_WARP_SIZE, DeviceProperties
 from ...problem import ElementWork, Problem
 from ..constants import Constants, constants_of
 from ..counts import LeastCounts, Number
-from ..model import KernelTime, busy_seconds, memory_rate, order_of, whole_seconds
+from ..model import KernelTime, busy_seconds, memory_rate, norm_order, whole_seconds
 from ..numbers import ARRAYS
 from ..programs_time import programs_time, resident_programs
 
 
 def least_of_problem(problem: Problem, work: ElementWork) -> float:
-    """Seconds below which no params are predicted: start and end, and between them all resources
-    busy at the same time, with each byte and each instruction once and warps enough."""
+    """A lower bound of the seconds of a problem's kernel, by any params.
+
+    Start and end of the kernel, and between them all resources busy at the same time: memory moves
+    each byte once, each instruction is issued once, and there are as many warps as fit.
+    """
     c, device = constants_of(problem.device), problem.device
     clocks = device.sm_count * device.clock_hz
     elements = problem.parallel * max(problem.reduced, 1)
@@ -36,15 +39,21 @@ def least_of_problem(problem: Problem, work: ElementWork) -> float:
 def least_time(
     n: LeastCounts, registers: Number, device: DeviceProperties, c: Constants
 ) -> KernelTime:
-    """The times below which no kernels are predicted that count these, arrays, and want so many
-    registers at least: programs by themselves, each byte of the tensors, and lines of the L1
-    cache."""
+    """Lower bounds of the times of many kernels, as arrays.
+
+    Parameters
+    ----------
+    n : LeastCounts
+        Lower bounds of their counts.
+    registers : array
+        Registers of a thread that they take at least.
+    """
     m = ARRAYS
     resident = resident_programs(n, registers, device, m)
     own = programs_time(n, resident, 0.0, device, c, m)
     on_sm = m.ceil(n.programs / device.sm_count)
     visits = on_sm * n.steps * n.passes
-    # Of what is read at indices the same lines may be hit by two counts.
+    # ``hit_lines`` may count a line of a gather twice: by the warps and by the windows.
     lines = m.maximum(n.lines - n.hit_lines * (1 - c.hit_clocks / c.line_clocks), 0.0)
     clocks = visits * lines * c.line_clocks + on_sm * n.exchange_clocks
     stores = device.sm_count * c.sm_written_bytes * device.clock_hz
@@ -57,8 +66,9 @@ def least_time(
         "L1 cache": clocks / device.clock_hz,
         **own.resources,
     }
-    # At most: of fewer registers more programs run, of fewer instructions more steps are begun.
-    order = order_of(n, m.minimum(resident, on_sm), own.ahead, m)
+    # An upper bound of the order, as both arguments are: with fewer registers more programs run,
+    # with fewer instructions the loads of more steps are under way.
+    order = norm_order(n, m.minimum(resident, on_sm), own.ahead, m)
     tail = (
         own.tail_s + c.exchange_tail * m.minimum(on_sm, 1.0) * n.exchange_clocks / device.clock_hz
     )

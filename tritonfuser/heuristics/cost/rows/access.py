@@ -1,6 +1,6 @@
-"""How threads load and store the tensors of a tile of rows: along which side, how many elements.
+"""How threads load and store the tensors of a tile of rows: along which side, by which vectors.
 
-What a tensor is, which no params change; what a tile has of it; what each thread loads of it.
+``RowTensor`` has the facts of a tensor that no params change, ``TileTensor`` what a tile adds.
 """
 
 from __future__ import annotations
@@ -15,40 +15,40 @@ from ...integers import floor_power_of_2
 from ...problem import Problem
 from ...streams import Stream
 from ..digits import digits_of
-from ..footprint import TensorStrides, run_along, warp_bytes
+from ..footprint import TensorStrides, contiguous_run_along, warp_bytes
 from ..gathered import Gathered
-from ..refetched import unused_share
+from ..refetched import overfetch_ratio
 from ..tiles import KernelTile
 from ..traffic import is_linear
 
 X, R = 0, 1
-"""The sides of a tile."""
+"""The sides of a tile: along x, and along the row."""
 
 
 class RowTensor:
-    """A tensor, as far as no params change it.
+    """The facts of a tensor that no params change.
 
     Attributes
     ----------
     times : float
-        Loads or stores that are alike.
-    unused : float
-        Bytes that are fetched beside each of its own and never used.
+        Number of tensors with the same facts, which are counted together.
+    overfetch : float
+        Bytes that are fetched and never used, for each byte that is used.
     is_full : bool
-        It runs over both axes, where there are two.
+        It runs along both axes of the kernel, or along x where rows have one element.
     vectors : tuple of int
-        Elements of the widest vector along each side, wherever tiles begin.
-    linear_vector : int
-        Elements of a vector that its size is a multiple of, if its elements have addresses of their
-        own: it is no linear function of the positions. 0 if they are offsets from one another.
+        Elements of the widest vectorized load along each side, wherever tiles begin.
+    nonlinear_vector : int
+        Elements of a vectorized load, as far as the size of the tensor allows, if its offset is not
+        linear in the positions: each vector then takes an address of its own. 0 if it is linear.
     gathered : Gathered or None
-        Its reads at indices of another tensor, if it is read so.
-    of_all_rows : bool
-        Whether all rows load the same of it, as of weights.
+        Its windows, if it is read at indices of another tensor.
+    is_broadcast_over_rows : bool
+        Whether all rows load the same elements of it, as those of weights.
     digits : list of Digit
-        The quotients and remainders of the positions of a row that its elements lie at.
+        The quotients and remainders of positions along the row that its offset needs.
     is_result : bool
-        Whether it is what a reduction of the kernel gives, one element for each row.
+        Whether it is the result of a reduction of the kernel: one element for each row.
     """
 
     def __init__(
@@ -57,21 +57,21 @@ class RowTensor:
         self.stream, self._problem, self.is_result = stream, problem, is_result
         self.times = times * stream.accessed_share
         self.strides = TensorStrides(stream)
-        self.unused = unused_share(problem, stream, self.strides)
+        self.overfetch = overfetch_ratio(problem, stream, self.strides)
         self.is_full = stream.along_x and (stream.along_r or problem.reduced <= 1)
         rows, row = problem.places
         self.vectors = vector_along(problem, stream, rows), vector_along(problem, stream, row)
-        self.linear_vector = 0
+        self.nonlinear_vector = 0
         if not stream.is_store and not is_linear(problem, stream):
             size = gcd(stream.total_bytes, VECTOR_BYTES)
-            self.linear_vector = max(size // stream.item_bytes, 1)
+            self.nonlinear_vector = max(size // stream.item_bytes, 1)
         self.gathered = Gathered(problem, stream, times) if stream.held_bytes else None
-        self.of_all_rows = stream.along_r and not stream.along_x and not stream.is_store
+        self.is_broadcast_over_rows = stream.along_r and not stream.along_x and not stream.is_store
         self.digits = digits_of(problem.axes, row, stream)
 
     @cached_property
-    def nearer(self) -> int:
-        """The side whose neighbours are nearer in memory."""
+    def nearest_side(self) -> int:
+        """The side along which adjacent positions are nearest in memory."""
         sides, axes = self._problem.places, self._problem.axes
         if not all(sides) or not self.stream.along_r:
             return X
@@ -80,56 +80,58 @@ class RowTensor:
 
 
 class TileTensor(NamedTuple):
-    """What a tile touches of a tensor.
+    """The tile of a tensor.
 
     Attributes
     ----------
+    tensor : RowTensor
+        The tensor.
     elements : int
-        Those that the threads of a program load, those that neighbours share once.
+        Elements that the threads of a program load or store together.
     valid : float
         Share of the elements of all tiles that exist.
-    often : float
-        Loads or stores of the same elements in a step: a share of 1 where they are before the loop.
-    taken : float
-        The same in the mean of the passes over a row.
+    per_step : float
+        How often a step loads or stores them: below 1 where one step of several does.
+    mean_per_step : float
+        The same as the mean of all passes over a row.
     has_layout : bool
-        Whether threads load it in the layout of all loads of the tile's shape. Stores are converted
-        to a layout of their own.
+        Whether threads load it in the common layout of all loads of the tile's shape. Stores are
+        converted to a layout of their own.
     side, vector : int
-        The side that the threads of a load are neighbours along, and the elements of its vectors
-        where threads have as many.
+        The side that the lanes of a load run along, and the elements of its vectorized loads, if
+        threads have as many.
     blocks : (int, int)
-        Positions along that side, and along the other one.
+        Positions of the tile along that side, and along the other one.
     """
 
     tensor: RowTensor
     elements: int
     valid: float
-    often: float
-    taken: float
+    per_step: float
+    mean_per_step: float
     has_layout: bool
     side: int
     vector: int
     blocks: tuple[int, int]
 
     def width(self, threads: int) -> int:
-        """Elements that a thread loads at once."""
+        """Elements of one load of a thread."""
         each = max(self.elements // threads, 1)
         return self.vector if each >= self.vector else floor_power_of_2(each)
 
 
-def running_side(problem: Problem) -> int:
-    """The side that most bytes are contiguous along. Threads lie along it where they reduce; what
-    lies along the other side changes its layout first."""
+def main_side(problem: Problem) -> int:
+    """The side that most bytes are contiguous along. Reductions run in the layout of tensors along
+    it; tensors along the other side are converted to that layout first."""
     return R if problem.inner else X
 
 
 def vector_along(problem: Problem, stream: Stream, places: Sequence[int]) -> int:
-    """Elements of a vectorized load along a side. 1 where neighbours are not contiguous.
+    """Elements of a vectorized load along a side. 1 where adjacent positions are not contiguous.
 
-    Where a tile ends inside a vector, its last part is loaded without vectors.
+    It divides the offset at which every contiguous run begins, and its length.
     """
-    run = run_along(stream, problem.axes, places)
+    run = contiguous_run_along(stream, problem.axes, places)
     if run == 1:
         return 1
     most = VECTOR_BYTES // stream.item_bytes
@@ -142,32 +144,33 @@ def vector_along(problem: Problem, stream: Stream, places: Sequence[int]) -> int
 
 
 def access(tensor: RowTensor, tile: KernelTile, align: int) -> tuple[int, int]:
-    """The side that the threads of a load are neighbours along, and the elements of its vectors.
+    """The side that the lanes of a load run along, and the elements of its vectors.
 
-    Tiles of rows that begin inside vectors begin at the first vector of each row (``align``); what
-    all rows share is shifted against them.
+    With ``align`` above 1, the tile of each row begins at the first whole vector of that row. A
+    tensor that all rows share is then loaded at shifted positions, without vectors.
     """
     stream, along_x, along_r = tensor.stream, *tensor.vectors
     if align > 1 and stream.along_r:
         along_r = align if stream.along_x and stream.r_stride == 1 else 1
         along_x = 1 if is_skewed(stream, align) else along_x
     widths = [min(along_x, tile.x), min(along_r, tile.r)]
-    side = tensor.nearer if widths[X] == widths[R] else (X if widths[X] > widths[R] else R)
+    side = tensor.nearest_side if widths[X] == widths[R] else (X if widths[X] > widths[R] else R)
     width = min(widths[side], VECTOR_BYTES // stream.item_bytes)
     return side, floor_power_of_2(max(width, 1))
 
 
 def is_skewed(stream: Stream, align: int) -> bool:
-    """Whether the rows of a tile lie apart in a tensor that runs along x, because each of them
-    begins at a vector of its own."""
+    """Whether the rows of a tile have different positions of a tensor that is contiguous along x,
+    because each row begins at its own first vector. Its elements are then not contiguous."""
     return align > 1 and stream.along_x and stream.along_r and stream.r_stride != 1
 
 
 def layout(touched: Sequence[TileTensor], widths: Sequence[int]) -> tuple[int, int]:
-    """Neighbours of a thread along each side, in the layout of loads of the tile's shape.
+    """Adjacent elements of a thread along each side, in the common layout of loads of the tile's
+    shape.
 
-    Triton lays threads out by the widest vector among them. A tensor whose vectors are narrower is
-    loaded one vector after another, so that those of a load are apart.
+    Triton lays threads out by the widest vector among these loads. A tensor with narrower vectors
+    takes several loads, and the vectors of one load then have gaps between them.
     """
     widest = [1, 1]
     for one, width in zip(touched, widths, strict=True):
@@ -177,9 +180,9 @@ def layout(touched: Sequence[TileTensor], widths: Sequence[int]) -> tuple[int, i
 
 
 def slice_bytes(stream: Stream, requested: float) -> float:
-    """Bytes that one slice of the L2 cache gives of those that a step requests of a tensor.
+    """Bytes of a step that come from the most loaded slice of the L2 cache.
 
-    Neighbouring parts of a tensor are in other slices. A tensor of few parts is in few slices,
-    however many programs read it.
+    Runs of ``L2_SLICE_RUN_BYTES`` of a tensor are in different slices. So a small tensor is in few
+    slices, however many programs read it.
     """
     return requested * stream.item_bytes / max(stream.total_bytes / L2_SLICE_RUN_BYTES, 1.0)

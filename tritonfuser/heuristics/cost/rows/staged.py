@@ -1,4 +1,9 @@
-"""Tiles whose threads have whole rows: where they can be, and what passes through shared memory."""
+"""Staged tiles: each thread has whole rows, which pass through shared memory on their way.
+
+A tensor whose rows follow one another in memory is loaded and stored as one contiguous run, by
+vectors; ``tl.gather`` moves the elements to the threads of their rows and back. This module says
+where such tiles are possible, and what they add to the traffic of a step.
+"""
 
 from __future__ import annotations
 
@@ -12,38 +17,39 @@ from ..tiles import KernelTile
 from .access import TileTensor
 
 TILES = (2, 4, 8, 16, 32, 64)
-"""Elements of rows that a thread may have whole, it keeps them in registers, up to the next power
-of two."""
+"""Tiles of rows (their length, rounded up to a power of two) that a thread may keep whole in
+registers."""
 
 FEWEST_WARPS = 2
-"""Warps of a program whose threads have whole rows. Within one warp Triton moves elements by
-shuffles of registers: 6248 instructions where two warps have 4424, and 240 bytes spilled."""
+"""Least warps of a program with staged tiles. Within a single warp Triton moves elements by
+shuffles instead of shared memory: 6248 instructions where two warps have 4424, and 240 bytes
+spilled."""
 
 SHARED_LINES = 0.55
-"""Lines of the L1 cache that an access to shared memory takes as long as. Both have one data path,
-which shared memory has for a clock and a line for 1.81."""
+"""Time of an access to shared memory, in lines of the L1 cache. Both use one data path: an access
+to shared memory for 1 clock, a line for 1.81 clocks (``line_clocks``)."""
 
-WRITTEN = 2
-"""Clocks of shared memory for an element of each lane that threads write there."""
+WRITE_CLOCKS = 2
+"""Clocks of shared memory in which the lanes of a warp write one element each."""
 
-PLACED = 2
-"""Instructions for the place of an element on its way to the run that is stored, as for the digits
-of positions (``index_instructions``). 26 kernels with short rows, H200: predicted are 0.98 of their
+POSITION_INSTRUCTIONS = 2
+"""Instructions for the position of an element in the run that is stored, in the units of
+``index_instructions``. 26 kernels with short rows, H200: predicted are 0.98 of their
 times (geometric mean), with a deviation of 0.22 in the logarithm; 0.16 of the same kernels without
 ``staged``."""
 
 
-class Staged(NamedTuple):
-    """What loads and stores of runs take in a step.
+class StagedTraffic(NamedTuple):
+    """Traffic of a step for tensors that are loaded and stored as contiguous runs.
 
     Attributes
     ----------
     accesses, lines : float
-        Of all warps, to memory and to shared memory.
+        Accesses of all warps to memory and to shared memory, and their lines.
     written_bytes : float
-        That stores write: whole sectors of a run.
+        Bytes of the sectors that stores write: all of them whole.
     index_instructions : float
-        Of all warps, for the places of what is stored.
+        Instructions of all warps for positions of stored elements.
     """
 
     accesses: float = 0.0
@@ -53,8 +59,11 @@ class Staged(NamedTuple):
 
 
 def may_be_staged(problem: Problem) -> bool:
-    """Whether a search tries it where ``TILES`` has the tile of a row: for rows of fixed sizes that
-    begin inside vectors, of which threads would load single elements or few."""
+    """Whether a search may try staged tiles (of the lengths in ``TILES``).
+
+    For rows of constant sizes that begin inside vectors: without staging, threads would load single
+    elements of them, or few.
+    """
     fixed = not (problem.row_varies or problem.rows_vary)
     if problem.on_cpu or not (fixed and problem.inner and problem.reduced > 1):
         return False
@@ -65,11 +74,11 @@ def may_be_staged(problem: Problem) -> bool:
 
 
 def all_fit(problem: Problem) -> bool:
-    """Whether threads can have whole rows of each tensor over both axes.
+    """Whether threads can have whole rows of every tensor that runs along both axes.
 
-    It lies as runs, or with neighbouring rows beside each other: else the threads of a load lie
-    along rows too, and Triton computes in their layout. What is stored needs a reduction of the
-    kernel: else Triton computes it once more, in the layout in which it is stored.
+    The tensor is one run (``is_run``), or contiguous along x. Otherwise the lanes of its loads run
+    along rows, and Triton computes in their layout. And each stored tensor depends on a reduction
+    of the kernel. Otherwise Triton computes it a second time, in the layout of its store.
     """
     if problem.independent_outputs:
         return False
@@ -77,7 +86,7 @@ def all_fit(problem: Problem) -> bool:
 
 
 def is_run(problem: Problem, stream: Stream) -> bool:
-    """Whether the rows of a tensor lie one behind the other, in the order of axis x."""
+    """Whether the rows of a tensor follow one another in memory without gaps, in order of x."""
     if stream.held_bytes or stream.accessed != (1, 1):
         return False
     steps = {term.axis: term.step for term in stream.stride_terms if term.div == 1}
@@ -92,30 +101,31 @@ def is_run(problem: Problem, stream: Stream) -> bool:
     return True
 
 
-def staged_apart(
+def split_staged(
     problem: Problem, tile: KernelTile, touched: Sequence[TileTensor]
-) -> tuple[Staged, list[TileTensor]]:
-    """What the tensors take whose rows are runs, where threads have whole rows; and the others."""
+) -> tuple[StagedTraffic, list[TileTensor]]:
+    """The traffic of the tensors that are staged, and the tensors that are not."""
     if not tile.staged:
-        return Staged(), list(touched)
+        return StagedTraffic(), list(touched)
     runs = [t for t in touched if t.tensor.is_full and is_run(problem, t.tensor.stream)]
-    each = [_moved(t, tile, problem.reduced) for t in runs]
-    total = Staged(*(sum(numbers) for numbers in zip(*each, strict=True))) if each else Staged()
+    each = [_staged_traffic(t, tile, problem.reduced) for t in runs]
+    total = StagedTraffic(*map(sum, zip(*each, strict=True))) if each else StagedTraffic()
     return total, [t for t in touched if t not in runs]
 
 
-def _moved(touched: TileTensor, tile: KernelTile, row: int) -> Staged:
-    """A tensor is loaded by vectors and stored by single elements.
+def _staged_traffic(touched: TileTensor, tile: KernelTile, row: int) -> StagedTraffic:
+    """The traffic of one tensor: loaded by vectors, stored by single elements.
 
-    Threads read single elements from shared memory. They write there what they have of a row, with
-    others of the same banks.
+    Threads read single elements from shared memory. They write the elements of their rows there,
+    with bank conflicts.
     """
-    stream, taken, elements = touched.tensor.stream, touched.taken, tile.x * row
+    stream, times, elements = touched.tensor.stream, touched.mean_per_step, tile.x * row
     moved = elements * stream.item_bytes
     whole, single = moved / CACHE_LINE_BYTES, elements / NVIDIA_WARP_SIZE
     vectors = tile.x * tile.r * stream.item_bytes / VECTOR_BYTES / NVIDIA_WARP_SIZE
     if not stream.is_store:
         lines = whole + SHARED_LINES * (whole + single)
-        return Staged(taken * (single + 2 * vectors), taken * lines)
-    lines = single * (1 + SHARED_LINES * (1 + WRITTEN))
-    return Staged(taken * 3 * single, taken * lines, taken * moved, taken * PLACED * single)
+        return StagedTraffic(times * (single + 2 * vectors), times * lines)
+    lines = single * (1 + SHARED_LINES * (1 + WRITE_CLOCKS))
+    positions = times * POSITION_INSTRUCTIONS * single
+    return StagedTraffic(times * 3 * single, times * lines, times * moved, positions)

@@ -1,4 +1,4 @@
-"""What all threads of a program load and store together in a step, whatever each has of it."""
+"""The bytes of one step of a program, whichever thread loads or stores them."""
 
 from __future__ import annotations
 
@@ -10,28 +10,58 @@ from ...problem import Problem
 from ...streams import Stream
 from ..footprint import Side, TensorStrides, Tile, tile_over
 from ..tiles import KernelTile
-from ..traffic import FETCHED_BYTES, partly_written_bytes
+from ..traffic import FETCHED_BYTES, partial_sector_bytes_of
 from .access import R, RowTensor, TileTensor, X, access, is_skewed
-from .rests import RowRest, RowRests, row_rest
+from .partial_sectors import PartialSectorBytes, PartialSectors, partial_sectors_of
 
 
 class TileTraffic(NamedTuple):
-    """What all threads of a program load and store together in a step, and of which tensors."""
+    """The bytes of one step of a program: fields of ``Traffic``, and what each tensor has.
+
+    Attributes
+    ----------
+    far_bytes : float
+        Bytes that are moved again for partially used sectors, whatever runs at the same time.
+    tensors : list of TileTensor
+        The tile of each tensor.
+    """
 
     loaded_bytes: float
     fetched_bytes: float
-    again_bytes: float
+    reloaded_bytes: float
     stored_bytes: float
     sector_bytes: float
-    partly_bytes: float
+    partial_sector_bytes: float
     extra_bytes: float
-    lost_bytes: float
+    far_bytes: float
     loaded_elements: float
-    touched: list[TileTensor]
+    tensors: list[TileTensor]
+
+
+class _Footprint(NamedTuple):
+    """The memory of a tensor that a step touches.
+
+    Attributes
+    ----------
+    tile : tuple of float
+        Positions along each axis.
+    times : int
+        How often the tensor has such a footprint in the step: once, or for each row of the tile
+        where rows are skewed (``is_skewed``).
+    new_bytes : float
+        Bytes of its distinct elements.
+    sector_bytes : float
+        Bytes of their sectors.
+    """
+
+    tile: Tile
+    times: int
+    new_bytes: float
+    sector_bytes: float
 
 
 class StepBytes:
-    """The bytes that a tile touches, added up over tensors."""
+    """The bytes that a step moves, added up over tensors."""
 
     def __init__(self, problem: Problem, tile: KernelTile, align: int) -> None:
         places, (rows, row) = problem.places, (max(problem.parallel, 1), max(problem.reduced, 1))
@@ -43,94 +73,95 @@ class StepBytes:
             self._one_row = tile_over(problem.axes, (Side(places[X], 1), sides[R]))
         all_positions = tile.programs * tile.steps * tile.x * tile.r
         self._valid = min(problem.parallel * row / max(all_positions, 1), 1.0)
-        # Positions behind the end are counted like others: what is valid is known of all tiles.
-        self._more = max(tile.x / rows, 1.0), max(tile.r / row, 1.0)
-        self._loaded = self._fetched = self._again = self._stored = self._partly = 0.0
+        # Positions behind the end count like others: ``valid`` takes them off, for all tiles alike.
+        self._padding = max(tile.x / rows, 1.0), max(tile.r / row, 1.0)
+        self._loaded = self._fetched = self._reloaded = self._stored = self._partial = 0.0
         self._sectors = self._elements = 0.0
-        self._touched: list[TileTensor] = []
-        self._rests: list[RowRest] = []
-        self._met_by: list[tuple[TensorStrides, Tile, int, float]] = []
+        self._tensors: list[TileTensor] = []
+        self._partial_sectors: list[PartialSectors] = []
+        self._footprints: list[tuple[TensorStrides, Tile, float]] = []
 
-    def of(self, tensors: Iterable[RowTensor], rests: RowRests) -> TileTraffic:
+    def of(self, tensors: Iterable[RowTensor], partial: PartialSectorBytes) -> TileTraffic:
         """The bytes of all tensors of the problem."""
         for tensor in tensors:
             self._add(tensor)
-        lines = _line_bytes(self._met_by) if self._rests else 0.0
-        extra, lost = rests.of_step(self._rests, self._tile, lines) if self._rests else (0.0, 0.0)
+        near = far = 0.0
+        if self._partial_sectors:
+            line_bytes = _line_bytes(self._footprints)
+            near, far = partial.of_step(self._partial_sectors, self._tile, line_bytes)
         return TileTraffic(
             self._loaded,
             self._fetched,
-            self._again,
+            self._reloaded,
             self._stored,
             self._sectors,
-            self._partly,
-            extra,
-            lost,
+            self._partial,
+            near,
+            far,
             self._elements,
-            self._touched,
+            self._tensors,
         )
 
     def _add(self, tensor: RowTensor) -> None:
         stream, tile = tensor.stream, self._tile
         count = (tile.x if stream.along_x else 1) * (tile.r if stream.along_r else 1)
-        is_before = _is_before(stream, tile)
-        often = tensor.times / _steps_without(tensor, tile, is_before)
+        is_before = _is_before_loop(stream, tile)
+        per_step = tensor.times / _steps_per_access(tensor, tile, is_before)
         in_last_pass = stream.is_in_last_pass and not is_before
-        taken = often * (1 / tile.passes) if in_last_pass else often
+        mean_per_step = per_step * (1 / tile.passes) if in_last_pass else per_step
         skewed = is_skewed(stream, self._align)
-        self._add_bytes(tensor, count, often, taken, skewed)
-        self._touched.append(self._tile_tensor(tensor, count, often, taken, skewed))
+        self._add_bytes(tensor, count, per_step, mean_per_step, skewed)
+        self._tensors.append(self._tile_tensor(tensor, count, per_step, mean_per_step, skewed))
 
     def _add_bytes(
-        self, tensor: RowTensor, count: int, often: float, taken: float, skewed: bool
+        self, tensor: RowTensor, count: int, per_step: float, mean_per_step: float, skewed: bool
     ) -> None:
         stream = tensor.stream
-        more_x = self._more[X] if stream.along_x else 1.0
-        more_r = self._more[R] if stream.along_r else 1.0
-        scale = more_x * more_r * taken
+        padding_x = self._padding[X] if stream.along_x else 1.0
+        padding_r = self._padding[R] if stream.along_r else 1.0
+        scale = padding_x * padding_r * mean_per_step
         moved = count * stream.item_bytes
-        met, times = (self._one_row, self._tile.x) if skewed else (self._positions, 1)
-        distinct, sector_bytes = tensor.strides.touched(met)
-        new, sector_bytes = times * distinct * stream.item_bytes, times * sector_bytes
+        found = self._footprint(tensor, skewed)
         if stream.is_store:
-            self._stored += moved * taken
+            self._stored += moved * mean_per_step
             if not tensor.gathered:
-                self._partly += partly_written_bytes(new, sector_bytes) * scale
+                partial = partial_sector_bytes_of(found.new_bytes, found.sector_bytes)
+                self._partial += partial * scale
         else:
             scale *= stream.fresh_share
-            self._elements += count * taken
-            self._loaded += moved * often
-            self._fetched += new * scale
-            self._again += 0.0 if stream.is_late else new * scale
-        self._sectors += sector_bytes * scale
+            self._elements += count * mean_per_step
+            self._loaded += moved * per_step
+            self._fetched += found.new_bytes * scale
+            self._reloaded += 0.0 if stream.is_late else found.new_bytes * scale
+        self._sectors += found.sector_bytes * scale
         if stream.along_x:
-            scale /= _steps_of_a_row(tensor, self._tile)
-            self._met_by.append((tensor.strides, met, times, scale))
-            self._add_rest(tensor, met, times, new, sector_bytes, scale)
+            scale /= _steps_with_same_elements(tensor, self._tile)
+            self._footprints.append((tensor.strides, found.tile, found.times * scale))
+            self._add_partial_sectors(tensor, found, scale)
 
-    def _add_rest(
-        self,
-        tensor: RowTensor,
-        met: Tile,
-        times: int,
-        new: float,
-        sector_bytes: float,
-        scale: float,
-    ) -> None:
-        """What lies in the sectors of a tensor beside the bytes that the step asks for."""
-        pair_bytes = times * tensor.strides.touched(met, FETCHED_BYTES)[1]
-        beside = max(pair_bytes - new * (1 + tensor.unused), 0.0)
-        if not beside:
+    def _footprint(self, tensor: RowTensor, skewed: bool) -> _Footprint:
+        tile, times = (self._one_row, self._tile.x) if skewed else (self._positions, 1)
+        distinct, sector_bytes = tensor.strides.touched(tile)
+        new_bytes = times * distinct * tensor.stream.item_bytes
+        return _Footprint(tile, times, new_bytes, times * sector_bytes)
+
+    def _add_partial_sectors(self, tensor: RowTensor, found: _Footprint, scale: float) -> None:
+        """Adds the sectors whose rest the step does not use."""
+        pair_bytes = found.times * tensor.strides.touched(found.tile, FETCHED_BYTES)[1]
+        unused = max(pair_bytes - found.new_bytes * (1 + tensor.overfetch), 0.0)
+        if not unused:
             return
-        near, far = beside, beside
-        if tensor.stream.is_store:  # what is stored in part is read too
-            near, far = 2 * beside, 2 * sector_bytes - new
-        self._rests.append(row_rest(tensor.strides, met, near * scale, far * scale))
+        near, far = unused, unused
+        if tensor.stream.is_store:  # a sector that is stored in part is read too
+            near, far = 2 * unused, 2 * found.sector_bytes - found.new_bytes
+        self._partial_sectors.append(
+            partial_sectors_of(tensor.strides, found.tile, near * scale, far * scale)
+        )
 
     def _tile_tensor(
-        self, tensor: RowTensor, count: int, often: float, taken: float, skewed: bool
+        self, tensor: RowTensor, count: int, per_step: float, mean_per_step: float, skewed: bool
     ) -> TileTensor:
-        """What threads share out of a tensor."""
+        """What the threads of a program divide among them."""
         stream, tile = tensor.stream, self._tile
         same = max(min(stream.r_same, tile.r), 1) if stream.along_r else 1
         side, vector = access(tensor, tile, self._align)
@@ -140,8 +171,8 @@ class StepBytes:
             tensor=tensor,
             elements=count // (same & -same),
             valid=self._valid if tensor.is_full else 1.0,
-            often=often,
-            taken=taken,
+            per_step=per_step,
+            mean_per_step=mean_per_step,
             has_layout=shaped,
             side=side,
             vector=vector,
@@ -149,30 +180,29 @@ class StepBytes:
         )
 
 
-def _line_bytes(met_by: Iterable[tuple[TensorStrides, Tile, int, float]]) -> float:
-    """Bytes of the cache lines that a step touches: of each tensor by positions, which it has so
-    many times, and which count by a share."""
+def _line_bytes(footprints: Iterable[tuple[TensorStrides, Tile, float]]) -> float:
+    """Bytes of the cache lines of footprints, each of which counts by its weight."""
     found = 0.0
-    for strides, met, times, share in met_by:
-        found += times * strides.touched(met, CACHE_LINE_BYTES)[1] * share
+    for strides, tile, weight in footprints:
+        found += strides.touched(tile, CACHE_LINE_BYTES)[1] * weight
     return found
 
 
-def _steps_without(tensor: RowTensor, tile: KernelTile, is_before: bool) -> float:
-    """The steps, or the steps of a pass, of which one loads or stores a tensor."""
+def _steps_per_access(tensor: RowTensor, tile: KernelTile, is_before: bool) -> float:
+    """Steps of a pass, or of all passes, in one of which a tensor is loaded or stored."""
     if is_before:
         return tile.steps * tile.passes
     ends = tensor.is_result and not tile.over_rows
     return tile.steps if ends else 1
 
 
-def _steps_of_a_row(tensor: RowTensor, tile: KernelTile) -> float:
-    """The steps that load the same elements of a tensor, since it does not run along their loop:
-    the first of them fetches these."""
+def _steps_with_same_elements(tensor: RowTensor, tile: KernelTile) -> float:
+    """Steps that load the same elements of a tensor, because it does not run along their loop: the
+    first of them fetches these, the others hit caches."""
     is_same = not tensor.stream.along_r and not tile.over_rows and not tensor.is_result
     return tile.steps * tile.passes if is_same else 1
 
 
-def _is_before(stream: Stream, tile: KernelTile) -> bool:
-    """Whether a tensor is loaded before a loop over rows: all of them share it."""
+def _is_before_loop(stream: Stream, tile: KernelTile) -> bool:
+    """Whether a tensor is loaded once, before a loop over rows: all rows share it."""
     return tile.over_rows and not stream.along_x and not stream.is_store

@@ -1,4 +1,4 @@
-"""What a load or store of a warp touches of memory, in a tile of rows."""
+"""The cache lines and sectors that one load or store of a warp touches, in a tile of rows."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from ..traffic import FETCHED_BYTES, written_bytes
 from .access import TileTensor
 
 _Warp = tuple[TensorStrides, int, int, int]
-"""Where a tensor lies, the side that the threads of a load are neighbours along, and the positions
-that they have along that side and along the other one."""
+"""(strides, side, inner, outer): the strides of a tensor, the side that the lanes of a load run
+along, and the positions of the warp along that side and along the other one."""
 
 
 class RowWarps:
-    """Cache lines and sectors by tensor and by what a warp has of it, each found once."""
+    """Cache lines and sectors of warps, found once for each tensor and shape of a warp's block."""
 
     def __init__(self, problem: Problem) -> None:
         self._axes, self._places = problem.axes, problem.places
@@ -23,7 +23,8 @@ class RowWarps:
         self._shared: dict[_Warp, float] = {}
 
     def lines(self, touched: TileTensor, width: int) -> float:
-        """Lines that a load of a warp touches whose threads have ``width`` neighbours: 1 to 32."""
+        """Cache lines (1 to 32) that a load of a warp touches, whose threads have ``width``
+        adjacent elements each."""
         warp = _of_warp(touched, width)
         found = self._lines.get(warp)
         if found is None:
@@ -35,7 +36,7 @@ class RowWarps:
         return found
 
     def written_bytes(self, touched: TileTensor, width: int) -> float:
-        """Bytes of sectors that such a store writes: see ``traffic.written_bytes``."""
+        """Bytes of sectors that a store of such a warp writes: see ``traffic.written_bytes``."""
         warp = _of_warp(touched, width)
         found = self._written.get(warp)
         if found is None:
@@ -45,8 +46,8 @@ class RowWarps:
         return found
 
     def shared_bytes(self, touched: TileTensor, width: int) -> float:
-        """Bytes of the pairs of sectors that a program's warps store in part in a step, beside
-        those of each: its neighbours along the side that threads lie along store them."""
+        """Bytes of the pairs of sectors that a warp stores in part which other warps of the program
+        store: its neighbours along the side that lanes run along. Of all warps, for a step."""
         block, _ = touched.blocks
         along = min(NVIDIA_WARP_SIZE * width, block)
         warp = touched.tensor.strides, touched.side, along, 1
@@ -55,7 +56,7 @@ class RowWarps:
             own = (elements + touched.vector - 1) * touched.tensor.stream.item_bytes
             self._shared[warp] = max(pair_bytes - own, 0.0)
         pieces = touched.elements / along * (1 - along / block)
-        return pieces * self._shared[warp] * touched.taken * touched.valid
+        return pieces * self._shared[warp] * touched.mean_per_step * touched.valid
 
     def _touched(self, warp: _Warp, granule: int) -> tuple[float, float]:
         return warp[0].touched(self._tile(warp), granule)
@@ -67,6 +68,7 @@ class RowWarps:
 
 
 def _of_warp(touched: TileTensor, width: int) -> _Warp:
+    """The block of a warp whose threads have ``width`` adjacent elements along the side."""
     block, across = touched.blocks
     along = NVIDIA_WARP_SIZE * width
     inner = min(along, block)

@@ -1,9 +1,9 @@
-"""Which segments share a launch, which the last programs of another kernel compute, and what later
-kernels find in the L2 cache."""
+"""Which segments share a launch, which ones the last programs of another kernel compute, and which
+loads of a later kernel hit the L2 cache."""
 
 from __future__ import annotations
 
-from ....heuristics.cost.refetched import Passing, stays_in_cache
+from ....heuristics.cost.refetched import LaterLoad, stays_in_cache
 from ....heuristics.params import KernelParams
 from ....heuristics.programs import Finishing, Sharing, finishing_params, saves_by_sharing
 from ....symbolic.choices import choose, env_among
@@ -11,16 +11,18 @@ from ...problem_sizes import env_of
 
 
 def finishing(facts: Finishing) -> KernelParams | None:
-    """The params by which the last programs of a kernel compute a segment. None for not."""
+    """The params of a segment that the last programs of another kernel compute. None where a kernel
+    of its own is faster."""
     env = env_of(facts.problem) or env_among(facts.counters)
     return choose(env, finishing_params, facts)
 
 
-def may_find_again(facts: Passing) -> bool:
-    """Whether a later kernel finds what one has loaded in the L2 cache."""
-    return choose(env_among(facts.moved, facts.held, facts.read), stays_in_cache, facts)
+def may_hit_l2(load: LaterLoad) -> bool:
+    """Whether a later kernel finds a tensor, which an earlier one loads, in the L2 cache."""
+    env = env_among(load.reuse_distance, load.tensor_bytes, load.read_bytes)
+    return choose(env, stays_in_cache, load)
 
 
 def shares_launch(facts: Sharing) -> bool:
-    """Whether segments that need nothing of one another share a launch."""
+    """Whether independent segments share a launch."""
     return choose(env_among(facts.moved), saves_by_sharing, facts)

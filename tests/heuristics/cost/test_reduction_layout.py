@@ -11,7 +11,7 @@ from tests.heuristics.test_schedulers import H200
 from tritonfuser.heuristics import schedulers
 from tritonfuser.heuristics.cost.counting import Counting
 from tritonfuser.heuristics.cost.kernels import predicted
-from tritonfuser.heuristics.cost.spread import Spreading
+from tritonfuser.heuristics.cost.reduction_layout import ReductionLayouts
 from tritonfuser.heuristics.cost.tiles import KernelTile
 from tritonfuser.heuristics.params import InnerPersistentParams, ReductionParams
 from tritonfuser.heuristics.problem import ElementWork, Problem
@@ -64,8 +64,8 @@ def clocks(x, warps, wide):
 
 @pytest.mark.parametrize(("x", "r", "warps", "wide"), SIZES)
 def test_conflicts_are_those_of_the_banks(x, r, warps, wide):
-    spreading = Spreading(reductions=1, columns=0, inner=False, lanes=32)
-    found = spreading.over(KernelTile(1, 1, 1, x, r), 32 * warps, wide)
+    layouts = ReductionLayouts(reductions=1, columns=0, inner=False, lanes=32)
+    found = layouts.of_tile(KernelTile(1, 1, 1, x, r), 32 * warps, wide)
     assert found.exchange_clocks == clocks(x, warps, wide)
 
 
@@ -73,8 +73,8 @@ def test_each_reduction_exchanges_and_rows_along_memory_do_not():
     tile = KernelTile(1, 1, 1, 64, 64)
 
     def exchanged(reductions, columns=0, inner=False):
-        spreading = Spreading(reductions=reductions, columns=columns, inner=inner, lanes=32)
-        return spreading.over(tile, 256, 4.0).exchange_clocks
+        layouts = ReductionLayouts(reductions=reductions, columns=columns, inner=inner, lanes=32)
+        return layouts.of_tile(tile, 256, 4.0).exchange_clocks
 
     assert exchanged(3) == 3 * exchanged(1) > 0
     assert exchanged(1, inner=True) == 0
@@ -178,7 +178,7 @@ def test_loads_of_a_later_step_wait_for_a_change_of_layout():
             block_x=block_x, block_r=block_r, persistent=persistent, num_warps=16
         )
         counts = Counting(problem, work).counts(params)
-        return counts.alone, predicted(problem, params, work).resources["latency"]
+        return counts.serial_steps, predicted(problem, params, work).resources["latency"]
 
     assert found(16, along, across)[0] == 1
     assert found(1, along, across)[0] == found(16, along, along)[0] == 0
