@@ -12,10 +12,10 @@ from tests.heuristics.test_schedulers import H200, KINDS
 from tritonfuser.heuristics import schedulers
 from tritonfuser.heuristics.problem import Problem
 from tritonfuser.heuristics.search.candidates import Candidates
-from tritonfuser.heuristics.search.narrowed import (
+from tritonfuser.heuristics.search.model_space import (
     VARIED_FIELDS,
-    alternatives,
-    varied,
+    limited_to_rules,
+    with_sizes_varied,
     within_registers,
 )
 from tritonfuser.heuristics.search.near import params_near
@@ -38,8 +38,10 @@ PROBLEMS = {
 def searched(problem):
     """The kernels, the space of a search, and its candidates."""
     rules, kernels = schedulers.propose(problem), Kernels(problem, WORK)
-    space = alternatives(SPACES[rules.scheduler](problem), problem, rules)
-    space = varied(within_registers(space, problem.device, kernels.registers_each), rules)
+    space = limited_to_rules(SPACES[rules.scheduler](problem), problem, rules)
+    space = with_sizes_varied(
+        within_registers(space, problem.device, kernels.registers_each), rules
+    )
     return kernels, space, Candidates(kernels, space)
 
 
@@ -65,7 +67,7 @@ def test_what_is_beside_differs_by_one_step(name):
     for number in candidates.numbers()[::7]:
         params = candidates.params(number)
         if params is not None:
-            beside = [candidates.params(n) for n in candidates.beside(number) if n in is_in]
+            beside = [candidates.params(n) for n in candidates.neighbours(number) if n in is_in]
             near = [*params_near(space, params, VARIED_FIELDS)]
             assert [*filter(None, beside)] == near
 

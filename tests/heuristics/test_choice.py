@@ -31,10 +31,10 @@ from tritonfuser.heuristics.row_tiling import loop_tails, peeled_step
 from tritonfuser.heuristics.search import choice
 from tritonfuser.heuristics.search.choice import GAIN_OF_FLAT, chosen, difference
 from tritonfuser.heuristics.search.masked_steps import with_masks_for_programs
-from tritonfuser.heuristics.search.narrowed import alternatives
+from tritonfuser.heuristics.search.model_space import limited_to_rules
 from tritonfuser.heuristics.search.spaces import SPACES
+from tritonfuser.heuristics.search.thresholds import GAIN
 from tritonfuser.heuristics.search.warps import ALIKE, Kernels, spread_over_warps
-from tritonfuser.heuristics.search.worth import GAIN
 from tritonfuser.heuristics.streams import Stream
 from tritonfuser.lowering.cost import segment_time
 
@@ -213,7 +213,7 @@ def test_tiles_begin_at_vectors_only_where_those_of_the_rules_do(row):
     problem = copies(4096, row, vector_elements=8)
     rules = InnerPersistentParams(block_x=64, block_r=128, persistent=True, num_warps=2)
     every = SPACES["inner_persistent"](problem)
-    assert 8 not in alignments(alternatives(every, problem, rules))
+    assert 8 not in alignments(limited_to_rules(every, problem, rules))
     assert (8 in alignments(every)) == (row >= 8)
 
 
@@ -356,8 +356,10 @@ def test_other_params_are_much_faster_and_fit_the_registers(problem, work, are_p
         return
     assert is_much_faster and not after.may_spill
     if found != rules:
-        shown = choice._with_pieces(problem, found, predicted(problem, found, work))
-        assert shown + launch <= gain * (choice._with_pieces(problem, rules, before) + launch)
+        shown = choice._seconds_with_far_stores(problem, found, predicted(problem, found, work))
+        assert shown + launch <= gain * (
+            choice._seconds_with_far_stores(problem, rules, before) + launch
+        )
     assert most_registers(problem, params, after.registers) <= LATER * after.register_limit
     tiling = params.row_tiling
     if tiling is not None and tiling.in_registers:

@@ -15,7 +15,7 @@ from tritonfuser.heuristics.problem import ElementWork, Problem
 from tritonfuser.heuristics.row_tiling import peeled_step
 from tritonfuser.heuristics.search.choice import chosen, difference
 from tritonfuser.heuristics.search.masked_steps import with_masks_for_programs
-from tritonfuser.heuristics.search.narrowed import alternatives
+from tritonfuser.heuristics.search.model_space import limited_to_rules
 from tritonfuser.heuristics.search.spaces import SPACES
 from tritonfuser.heuristics.search.warps import Kernels
 from tritonfuser.heuristics.streams import Stream
@@ -352,8 +352,8 @@ def test_both_ends_of_a_loop_are_in_the_space_and_the_model_is_asked_about_one()
         }
 
     assert {(128, ()), (128, (128,))} <= ends(space)
-    assert {(128, (128,)), (512, ())} <= ends(alternatives(space, problem, rules))
-    assert (128, ()) not in ends(alternatives(space, problem, rules))
+    assert {(128, (128,)), (512, ())} <= ends(limited_to_rules(space, problem, rules))
+    assert (128, ()) not in ends(limited_to_rules(space, problem, rules))
     assert all(tails in ((), (block,)) for block, tails in ends(space))
 
 

@@ -19,7 +19,7 @@ from tritonfuser.heuristics.cost.kernels import predicted
 from tritonfuser.heuristics.cost.numbers import PLAIN
 from tritonfuser.heuristics.params import PointwiseParams, ReductionParams
 from tritonfuser.heuristics.problem import ElementWork, Problem
-from tritonfuser.heuristics.search.narrowed import alternatives
+from tritonfuser.heuristics.search.model_space import limited_to_rules
 from tritonfuser.heuristics.search.spaces import SPACES
 from tritonfuser.heuristics.streams import Stream, StrideTerm
 
@@ -203,7 +203,7 @@ def test_gathers_may_have_many_warps():
         {value for (value,) in choice.values}
         for problem in (flat(), with_own_indices(picked(1 << 11, 1 << 15, 1 << 13)))
         for space in [SPACES["pointwise"](problem)]
-        for choice in alternatives(space, problem, PointwiseParams(block_x=1024))
+        for choice in limited_to_rules(space, problem, PointwiseParams(block_x=1024))
         .alternatives[0]
         .choices
         if choice.fields == ("num_warps",)

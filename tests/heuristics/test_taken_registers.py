@@ -22,9 +22,9 @@ from tritonfuser.heuristics.params import (
 )
 from tritonfuser.heuristics.problem import ElementWork
 from tritonfuser.heuristics.schedulers import kernel_seconds
-from tritonfuser.heuristics.search.begun_elsewhere import begun_elsewhere
 from tritonfuser.heuristics.search.choice import chosen
 from tritonfuser.heuristics.search.masked_steps import with_masks_for_programs
+from tritonfuser.heuristics.search.other_prefetch import with_other_prefetch
 from tritonfuser.heuristics.search.taken_registers import (
     Taken,
     chosen_again,
@@ -35,8 +35,8 @@ from tritonfuser.heuristics.search.taken_registers import (
     why_spills_less,
     with_more_warps,
 )
+from tritonfuser.heuristics.search.thresholds import GAIN
 from tritonfuser.heuristics.search.warps import Kernels
-from tritonfuser.heuristics.search.worth import GAIN
 from tritonfuser.lowering.cost import segment_element_work
 
 H200 = known("sm_90")
@@ -159,7 +159,7 @@ def test_what_spills_a_little_begins_its_loads_elsewhere(prefetch):
     taken = replace(norm(), params=replace(loops, max_registers=200), registers=200)
     params = chosen_again(taken, MANY)
     assert params == replace(loops, prefetch=not prefetch, num_stages=4 - stages)
-    assert begun_elsewhere(taken.problem, params) == loops
+    assert with_other_prefetch(taken.problem, params) == loops
     other = replace(taken, params=replace(params, max_registers=128), spilled=0)
     said = f"spills nothing, and {taken.params} 16 words of a thread"
     assert why_better(other, taken) == said
@@ -172,11 +172,11 @@ def test_loads_go_elsewhere_only_where_the_model_predicts_about_as_much_time():
     assert ahead.loads_elsewhere is not None
     many = replace(ahead.params, block_m=64)
     assert ahead.problem.max_stages(64 * 8704) == 1
-    assert begun_elsewhere(ahead.problem, many) is None
+    assert with_other_prefetch(ahead.problem, many) is None
     assert replace(ahead, params=many).loads_elsewhere is None
     # A pipeline of two stages is predicted to take longer than loads in registers.
     wide = replace(ahead.params, block_m=4)
-    assert begun_elsewhere(ahead.problem, wide).num_stages == 2
+    assert with_other_prefetch(ahead.problem, wide).num_stages == 2
     assert replace(ahead, params=wide).loads_elsewhere is None
     # Those of kernels without loads that are begun ahead stay, as do those of what spills much.
     assert norm().loads_elsewhere is None

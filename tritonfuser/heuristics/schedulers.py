@@ -56,8 +56,8 @@ class Scheduler:
     times : callable
         The times of the kernels of a problem by the cost model, as a function of params. None where
         no kernel runs, and in the interpreter.
-    fields_apart : bool
-        Whether fields of the params can be changed one by one. Else they hang together.
+    has_independent_fields : bool
+        Whether fields of the params can be changed one by one.
     """
 
     name: str
@@ -66,7 +66,7 @@ class Scheduler:
     split: Callable[[Problem], int] = _one
     interleave: Callable[[Problem], int] = _none
     times: Callable[[Problem, ElementWork], TimeOf] = Times
-    fields_apart: bool = True
+    has_independent_fields: bool = True
 
 
 OF_CORES = (
@@ -76,7 +76,7 @@ OF_CORES = (
         matmul.propose,
         matmul.split,
         times=product_times,
-        fields_apart=False,
+        has_independent_fields=False,
     ),
 )
 """Of kernels that are built around an op: the op's facts name one of these."""

@@ -16,7 +16,7 @@ from tritonfuser.heuristics.cost.tiles import KernelTile
 from tritonfuser.heuristics.params import InnerPersistentParams, ReductionParams
 from tritonfuser.heuristics.problem import ElementWork, Problem
 from tritonfuser.heuristics.search.choice import chosen
-from tritonfuser.heuristics.search.narrowed import alternatives, varied
+from tritonfuser.heuristics.search.model_space import limited_to_rules, with_sizes_varied
 from tritonfuser.heuristics.search.spaces import SPACES
 from tritonfuser.heuristics.streams import Stream
 
@@ -146,7 +146,9 @@ def test_some_tiles_are_left_of_any_number_of_columns(item):
         problem = sums(columns, 4096, item)
         for block_x in (1, 8, 2048):
             rules = ReductionParams(block_x=block_x, block_r=8, persistent=False)
-            found = varied(alternatives(SPACES["reduction"](problem), problem, rules), rules)
+            found = with_sizes_varied(
+                limited_to_rules(SPACES["reduction"](problem), problem, rules), rules
+            )
             assert all(choice.values for each in found.alternatives for choice in each.choices)
 
 

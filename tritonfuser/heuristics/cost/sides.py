@@ -9,11 +9,12 @@ from ..streams import Stream
 from .footprint import contiguous_axes
 
 SIDE_BYTES = 128
-"""Bytes of neighbours along the second side: more axes join it until they are as many."""
+"""Bytes of contiguous positions along the second side, at least: axes join it until then."""
 
 
 def sides_along(problem: Problem, stream: Stream) -> list[tuple[int, ...]]:
-    """Sides along the memory of a tensor: from its fastest axis on, and behind those of x."""
+    """Sides that a tensor is contiguous along: from its fastest axis on, and without those axes
+    that are the innermost ones of the kernel too."""
     axes = contiguous_axes(stream)
     shared = 0
     inner = [place for place, size in enumerate(problem.axes) if size > 1][::-1]
@@ -32,12 +33,12 @@ def sides_along(problem: Problem, stream: Stream) -> list[tuple[int, ...]]:
 
 
 def is_long(positions: int, item_bytes: int) -> bool:
-    """Whether a side has as many neighbours as it should: ``SIDE_BYTES`` of them."""
+    """Whether a side is long enough: ``SIDE_BYTES`` of contiguous positions."""
     return positions * item_bytes >= SIDE_BYTES
 
 
-def sides_beside(problem: Problem, stream: Stream) -> tuple[int, ...]:
-    """The side along the axes that a tensor is broadcast along, outside of those that it has."""
+def broadcast_side(problem: Problem, stream: Stream) -> tuple[int, ...]:
+    """The axes that a tensor is broadcast along, outside of its own innermost axis."""
     has = {term.axis for term in stream.stride_terms}
     innermost = max(has, default=0)
     return tuple(

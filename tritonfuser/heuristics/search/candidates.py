@@ -1,6 +1,6 @@
-"""The params of a search space by numbers: bounds of the times of all at once, times of some.
+"""The params of a search space, numbered: lower bounds of the times of all, times of a few.
 
-Most of these params are never made: their bounds say that they are slower than others.
+Most params objects are never created, because the bounds show that they are slower than others.
 """
 
 from __future__ import annotations
@@ -16,16 +16,17 @@ from ..cost.model import KernelTime
 from ..cost.tiles import Launches
 from ..params import HeuristicParams, KernelParams
 from ..problem import Problem
-from .grid import Array, Grid, together
+from .grid import Array, Grid, concatenated
 from .space import SearchSpace
 from .warps import Kernels
 
 ROUNDED_DOWN = 1 - 1e-9
-"""Factor on bounds, which may be above a time that is the same: arrays add in another order."""
+"""Factor on bounds: arrays add in another order than floats, so a bound may exceed an equal
+time."""
 
 
 class Timed(NamedTuple):
-    """Params by their number, and the time of their kernel."""
+    """Params with their number, and the predicted time of their kernel."""
 
     number: int
     params: KernelParams
@@ -33,10 +34,10 @@ class Timed(NamedTuple):
 
 
 class Candidates:
-    """The params of a space by numbers, in the order of the space.
+    """The params of a space, numbered in its order.
 
-    Each has a bound: seconds below which it is not predicted. It is infinite where the params are
-    not in the space, and where registers or shared memory do not suffice.
+    Each has a bound, which its predicted time is not below. The bound is infinite for numbers whose
+    params do not satisfy the conditions of the space, or exceed registers or shared memory.
     """
 
     def __init__(self, kernels: Kernels, space: SearchSpace) -> None:
@@ -48,25 +49,25 @@ class Candidates:
         self._timed: dict[int, Timed | None] = {}
 
     def numbers(self) -> list[int]:
-        """All that are in the space."""
+        """The numbers of all params that satisfy the conditions of the space."""
         return [n for first, grid in self._each() for n in (first + grid.places).tolist()]
 
     def bound(self, number: int) -> float:
-        """Seconds below which params are not predicted."""
+        """The lower bound of the predicted seconds of params."""
         return self._bounds[number]
 
     def all_exceed(self, seconds: float) -> bool:
-        """Whether all are sure to take more."""
+        """Whether the bounds of all params are above so many seconds."""
         return min(self._bounds, default=inf) > seconds
 
     def coarse(self) -> list[int]:
         """The numbers of the coarse sample."""
         return [n for first, grid in self._each() for n in (first + grid.coarse()).tolist()]
 
-    def beside(self, number: int) -> Iterator[int]:
-        """The numbers of params that differ in one size, or in the warps, by one step."""
+    def neighbours(self, number: int) -> Iterator[int]:
+        """The numbers of params that differ by one step of one size, or of the warps."""
         first, grid = self._grid_of(number)
-        yield from (first + place for place in grid.beside(number - first))
+        yield from (first + place for place in grid.neighbours(number - first))
 
     def params(self, number: int) -> HeuristicParams | None:
         """Params by their number; None where they exceed the limits of any kernel."""
@@ -80,11 +81,11 @@ class Candidates:
         return self._timed[number]
 
     def fastest(self, numbers: Sequence[int], least: float = inf) -> Timed | None:
-        """Those with the least predicted time, the first of several. None where there are none, or
-        all are sure to take more than ``least`` seconds.
+        """The params with the least predicted time; the first of several. None if there are none,
+        or all bounds are above ``least`` seconds.
 
-        Those come first that have the least bound. Where that is more than the least time so far,
-        so are their times and those of the others, which are then not asked for.
+        Params are timed in the order of their bounds, until a bound is above the least time so far:
+        then neither these params nor the remaining ones can be faster.
         """
         found: dict[int, Timed] = {}
         in_order = sorted((self._bounds[number], place) for place, number in enumerate(numbers))
@@ -98,15 +99,15 @@ class Candidates:
         first = min(found, key=lambda place: (found[place].time.seconds, place), default=None)
         return None if first is None else found[first]
 
-    def may_be_alike(self, numbers: Iterable[int], best: Timed) -> dict[int, HeuristicParams]:
-        """Those whose times may be alike to that of the fastest, by their bounds."""
+    def may_be_as_fast(self, numbers: Iterable[int], best: Timed) -> dict[int, HeuristicParams]:
+        """The params whose bounds are within the model's error of the fastest time."""
         within, least = self._kernels.within_model_error, best.time.seconds
         near = dict.fromkeys(number for number in numbers if within(self._bounds[number], least))
         made = ((number, self.params(number)) for number in near)
         return {number: params for number, params in made if params is not None}
 
-    def alike(self, numbers: Iterable[int], best: Timed) -> list[Timed]:
-        """Those whose times are alike to that of the fastest."""
+    def as_fast(self, numbers: Iterable[int], best: Timed) -> list[Timed]:
+        """The params whose times are within the model's error of the fastest time."""
         timed = (self.time(number) for number in numbers)
         within, least = self._kernels.within_model_error, best.time.seconds
         return [each for each in timed if each and within(each.time.seconds, least)]
@@ -121,7 +122,7 @@ class Candidates:
         return Timed(number, params, time)
 
     def _each(self) -> Iterator[tuple[int, Grid]]:
-        """The grids, each with the number of its first place."""
+        """The grids, each with the number of its first point."""
         return zip(self._first, self._grids, strict=False)
 
     def _grid_of(self, number: int) -> tuple[int, Grid]:
@@ -129,6 +130,7 @@ class Candidates:
         return next((low, self._grids[n]) for n, (low, high) in places if low <= number < high)
 
     def _found_bounds(self) -> Array:
+        """The bounds of all numbers."""
         found = np.full(self._first[-1], inf)
         places = [first + grid.places for first, grid in self._each()]
         numbers = np.concatenate(places) if places else np.array([], int)
@@ -136,7 +138,7 @@ class Candidates:
             return found
         kernels = self._kernels
         if all(grid.has_rows for grid in self._grids):
-            many = together([grid.launches(kernels.problem) for grid in self._grids])
+            many = concatenated([grid.launches(kernels.problem) for grid in self._grids])
             bounds = kernels.least_seconds_of_row_kernels(many)
             found[numbers] = np.where(_fits_shared_memory(kernels.problem, many), bounds, inf)
         else:
@@ -148,7 +150,7 @@ class Candidates:
 
 
 def _fits_shared_memory(problem: Problem, many: Launches) -> Array:
-    """Whether the loads of all stages of a pipeline but one do: see ``Problem.max_stages``."""
+    """Whether shared memory has room for the stages of pipelines: see ``Problem.max_stages``."""
     each = sum(stream.item_bytes for stream in problem.full_loads)
     ahead = (many.stages - 1) * many.tile.x * many.tile.r * each
     return ahead <= problem.device.stage_bytes_per_block

@@ -1,9 +1,9 @@
 """Chooses the params of a kernel: by the rules, or by the cost model where that is much faster.
 
-The rules were measured on what they are for, and near to their choices the model is rougher than
-they are. Elsewhere they may be far off, and there the model sees it: it is asked where it predicts
-a time so far above the bound of the problem that there is something to gain, and decides where it
-predicts a gain that its own error does not explain.
+The rules were tuned by measurements of typical kernels, for which they are more precise than the
+model. For other kernels they may be far off. So the model is asked if the predicted time of the
+rules' params is far enough above the lower bound of the problem, and decides if it predicts a gain
+that is larger than its own error (``thresholds.py``).
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from ..problem import ElementWork, Problem
 from ..schedulers import BY_NAME, kernel_seconds, propose
 from .candidates import Candidates, Timed
 from .masked_steps import has_masks_for_programs, with_masks_for_programs
-from .narrowed import VARIED_FIELDS, alternatives, varied, within_registers
-from .reread_order import with_rereads_near
+from .model_space import VARIED_FIELDS, limited_to_rules, with_sizes_varied, within_registers
+from .reread_order import with_shorter_reuse
 from .spaces import SPACES
+from .thresholds import GAIN, LEAST_SAVED_S, seconds_to_beat
 from .warps import Kernels, spread_over_warps
-from .worth import GAIN, WORTH_S, worth_seconds
 
 GAIN_OF_FLAT = 0.7
 """``GAIN`` of kernels without rows that read at no indices, whose rules the model knows no better:
@@ -43,24 +43,25 @@ layer norms of random sizes: seven that are predicted at 0.90 to 0.94 times the 
 0.93 to 1.04 times (1.00 in the geometric mean), one that is predicted at 0.75 takes 0.63."""
 
 AT_ONCE = 64
-"""Elements of a tile that a thread loads at once, about. One with more loads them in turns, which
-the model does not count: such params have to save ``WORTH_S`` for each turn. H200, sums over
-columns by tiles of 16 x 1024: 4.6 us by 4 warps, for which 3.7 are predicted, 2.7 by 16."""
+"""Elements of a tile that a thread loads at once, about. A thread with more loads them in several
+turns, whose latency the model does not count: such params have to save ``LEAST_SAVED_S`` for each
+turn. H200, sums over columns by tiles of 16 x 1024: 4.6 us by 4 warps, for which 3.7 are predicted,
+2.7 by 16."""
 
-PIECE_BYTES = 1024
-"""Bytes that memory could move in the time in which it stores a piece that lies far from the one
-before: what explains the one kernel that ``_with_pieces`` tells of."""
+FAR_STORE_BYTES = 1024
+"""Cost of a stored run that is far from the one before, as the bytes that memory moves in the same
+time. Fitted to the one kernel in the docstring of ``_seconds_with_far_stores``."""
 
-FAR_BYTES = 1 << 17
-"""Bytes between pieces at which it takes half of that time."""
+FAR_STRIDE_BYTES = 1 << 17
+"""Bytes between two stored runs at which half of that cost is added."""
 
 STEPS = 4
-"""Steps from the fastest of the coarse sample at most."""
+"""Most steps from the fastest params of the coarse sample."""
 
 
 @lru_cache(maxsize=4096)
 def chosen(problem: Problem, work: ElementWork) -> HeuristicParams:
-    """The params of a kernel, with as many warps as hold what its tiles load.
+    """The params of a kernel.
 
     Raises
     ------
@@ -72,52 +73,54 @@ def chosen(problem: Problem, work: ElementWork) -> HeuristicParams:
         return rules
     kernels = Kernels(problem, work)
     found = spread_over_warps(kernels, _by_rules_or_model(kernels, rules))
-    found = _sized_again(kernels, with_rereads_near(kernels, found), found)
+    found = _sized_again(kernels, with_shorter_reuse(kernels, found), found)
     return with_masks_for_programs(kernels, found)
 
 
 def _sized_again(
     kernels: Kernels, params: HeuristicParams, before: HeuristicParams
 ) -> HeuristicParams:
-    """Params whose axes are in another order than before with the sizes that suit it, where those
-    are much faster: others were chosen to lose less in the order that it was."""
+    """The params with sizes that were chosen anew for their order of axes, if they are much faster.
+
+    The sizes were chosen for another order of axes (``before``), to avoid refetches in that order.
+    """
     first = kernels.time(params) if params != before else None
     if first is None or not isinstance(params, KernelParams):
         return params
-    own: dict[str, Any] = {"axes": getattr(params, "axes", ())}
-    left: dict[str, Any] = {"axes": ()}
-    most = worth_seconds(kernels.problem, first.seconds)
-    found = _fastest(kernels.in_order(params), replace(params, **left), most)
-    return params if found is None else replace(found.params, **own)
+    given_order: dict[str, Any] = {"axes": getattr(params, "axes", ())}
+    default_order: dict[str, Any] = {"axes": ()}
+    most = seconds_to_beat(kernels.problem, first.seconds)
+    found = _fastest(kernels.in_order(params), replace(params, **default_order), most)
+    return params if found is None else replace(found.params, **given_order)
 
 
 def _by_rules_or_model(kernels: Kernels, rules: KernelParams) -> HeuristicParams:
-    """The rules' params, or what the model finds much faster."""
+    """The rules' params, or others that the model predicts to be much faster."""
     first, launch = kernels.time(rules), kernels.launch_s
     if first is None:
         return rules
-    most = worth_seconds(kernels.problem, first.seconds, _gain(kernels.problem))
+    most = seconds_to_beat(kernels.problem, first.seconds, _gain(kernels.problem))
     if kernels.least_s - launch > most:
         return rules
     found = _fastest(kernels, rules, most)
     if found is None or found.time.seconds > most:
         return rules
-    before = _with_pieces(kernels.problem, rules, first) + launch
-    after = _with_pieces(kernels.problem, found.params, found.time) + launch
-    worth = WORTH_S * _turns(kernels.problem, found.params)
+    before = _seconds_with_far_stores(kernels.problem, rules, first) + launch
+    after = _seconds_with_far_stores(kernels.problem, found.params, found.time) + launch
+    least_saved = LEAST_SAVED_S * _turns(kernels.problem, found.params)
     gain = GAIN_OF_PADDED if _is_padded(found.params, rules) else _gain(kernels.problem)
-    return found.params if after <= min(gain * before, before - worth) else rules
+    return found.params if after <= min(gain * before, before - least_saved) else rules
 
 
 def _is_padded(params: HeuristicParams, rules: KernelParams) -> bool:
-    """Whether rows in registers are rounded up where the rules have tails."""
+    """Whether rows in registers are rounded up to a power of two, where the rules have tails."""
     if not isinstance(params, InnerPersistentParams) or not params.persistent:
         return False
     return isinstance(rules, InnerPersistentParams) and bool(rules.tails) and not params.tails
 
 
 def _turns(problem: Problem, params: HeuristicParams) -> float:
-    """Turns in which a thread loads its elements of a tile of rows; at least 1."""
+    """Number of turns in which a thread loads its elements of a tile of rows; at least 1."""
     sides = (getattr(params, name, 1) for name in ("block_x", "block_m", "block_r"))
     threads = getattr(params, "num_warps", 1) * problem.device.warp_size
     return max(prod(sides) / (AT_ONCE * threads), 1.0)
@@ -126,48 +129,55 @@ def _turns(problem: Problem, params: HeuristicParams) -> float:
 def much_faster(
     problem: Problem, work: ElementWork, near: KernelParams, seconds: float
 ) -> KernelParams | None:
-    """The params beside others for which the model predicts much less than so many seconds.
+    """Params in the search space around ``near`` that are predicted to be much faster.
 
-    None where it does so for none.
+    None if there are none.
+
+    Parameters
+    ----------
+    near : KernelParams
+        Params from which the search starts, in the place of the rules'.
+    seconds : float
+        The time to beat.
     """
-    kernels, most = Kernels(problem, work), worth_seconds(problem, seconds)
+    kernels, most = Kernels(problem, work), seconds_to_beat(problem, seconds)
     if kernels.least_s - kernels.launch_s > most:
         return None
     first, found = kernels.time(near), _fastest(kernels, near, most)
     if first is None or found is None:
         return None
-    more = _with_pieces(problem, near, first) - float(first.seconds)
-    after = _with_pieces(problem, found.params, found.time)
-    if after > worth_seconds(problem, seconds + more):
+    far_stores = _seconds_with_far_stores(problem, near, first) - float(first.seconds)
+    after = _seconds_with_far_stores(problem, found.params, found.time)
+    if after > seconds_to_beat(problem, seconds + far_stores):
         return None
-    params = with_masks_for_programs(kernels, with_rereads_near(kernels, found.params))
+    params = with_masks_for_programs(kernels, with_shorter_reuse(kernels, found.params))
     return params if isinstance(params, KernelParams) else None
 
 
 def _gain(problem: Problem) -> float:
-    """Share of the time of the rules' params that others may take."""
+    """Share of the time of the rules' params that others may be predicted to take."""
     return GAIN_OF_FLAT if problem.is_flat and not problem.gathers else GAIN
 
 
-def _with_pieces(problem: Problem, params: HeuristicParams, time: KernelTime) -> float:
-    """The seconds of a kernel, with those in which memory goes from piece to piece of what is
-    stored beside sums over columns: as many neighbours as a program has, rows apart.
+def _seconds_with_far_stores(problem: Problem, params: HeuristicParams, time: KernelTime) -> float:
+    """Predicted seconds, plus the cost of stores with large strides beside sums over columns: each
+    row of a program's tile is a run of its own, a row's stride from the next one.
 
-    The model does not count these. H200: a gelu backward with its bias gradient of 128 x 262144 in
-    bfloat16, whose rows are 512 KiB apart, took 1.7 times as long with pieces of 128 bytes in place
-    of 4 KiB, 0.76 times by the model. What is loaded alone does not count: sums over columns of
-    544 x 296898 took 226 us by pieces of 4 KiB, 98 by torch.compile.
+    The model does not count this cost. H200: a gelu backward with its bias gradient of 128 x 262144
+    in bfloat16, whose rows are 512 KiB apart, took 1.7 times as long with pieces of 128 bytes in
+    place of 4 KiB, 0.76 times by the model. What is loaded alone does not count: sums over columns
+    of 544 x 296898 took 226 us by pieces of 4 KiB, 98 by torch.compile.
     """
-    more = 0.0
-    for one in problem.full_stores if isinstance(params, ReductionParams) else ():
-        apart = one.item_bytes * (one.r_stride or 0) / FAR_BYTES
-        pieces = one.total_bytes / (one.item_bytes * getattr(params, "block_x", 1))
-        more += pieces * PIECE_BYTES * apart**2 / (apart**2 + 1)
-    return float(time.with_more_bytes(more, problem.device).seconds)
+    cost_bytes = 0.0
+    for store in problem.full_stores if isinstance(params, ReductionParams) else ():
+        stride = store.item_bytes * (store.r_stride or 0) / FAR_STRIDE_BYTES
+        runs = store.total_bytes / (store.item_bytes * getattr(params, "block_x", 1))
+        cost_bytes += runs * FAR_STORE_BYTES * stride**2 / (stride**2 + 1)
+    return float(time.with_more_bytes(cost_bytes, problem.device).seconds)
 
 
 def difference(problem: Problem, work: ElementWork, params: HeuristicParams) -> str:
-    """What the model says of params that are not the rules': empty where they are."""
+    """Why params differ from the rules', in words for reports; empty if they do not."""
     rules = propose(problem)
     if params == rules:
         return ""
@@ -181,37 +191,38 @@ def difference(problem: Problem, work: ElementWork, params: HeuristicParams) -> 
 
 
 def can_vary(problem: Problem, params: KernelParams) -> bool:
-    """Whether fields can be changed independently.
+    """Whether fields of params can be changed independently of each other.
 
     Not for schedulers whose fields depend on one another, for rows that programs share, and for
-    rows that one program must hold together."""
-    apart = problem.co_reduced == 1 and getattr(params, "parts", 1) == 1
-    return apart and BY_NAME[params.scheduler].fields_apart
+    co-reduced rows.
+    """
+    is_free = problem.co_reduced == 1 and getattr(params, "parts", 1) == 1
+    return is_free and BY_NAME[params.scheduler].has_independent_fields
 
 
 def _fastest(kernels: Kernels, rules: KernelParams, most: float) -> Timed | None:
-    """The fastest of a coarse sample, and then of what is beside it step by step. None where all
-    may spill registers, or none takes ``most`` seconds or less.
+    """The fastest params by a local search, which starts from the fastest of a coarse sample.
 
-    Of those that are alike the nearest to the rules' are taken: sizes that are alike then have
-    kernels that are.
+    None if all may spill registers, or none takes ``most`` seconds or less. Of params that are
+    equally fast, as far as the model can tell, those nearest to the rules' are taken, so that
+    similar sizes have similar kernels.
     """
     problem = kernels.problem
-    space = alternatives(SPACES[rules.scheduler](problem), problem, rules)
+    space = limited_to_rules(SPACES[rules.scheduler](problem), problem, rules)
     space = within_registers(space, problem.device, kernels.registers_each)
-    candidates = Candidates(kernels, varied(space, rules))
+    candidates = Candidates(kernels, with_sizes_varied(space, rules))
     if candidates.all_exceed(most):
         return None
     asked = candidates.coarse()
     best = candidates.fastest(asked)
     for _ in range(STEPS if best else 0):
         assert best is not None
-        near = [*candidates.beside(best.number)]
+        near = [*candidates.neighbours(best.number)]
         asked += near
-        beside = candidates.fastest(near, best.time.seconds)
-        if beside is None or beside.time.seconds >= best.time.seconds:
+        faster = candidates.fastest(near, best.time.seconds)
+        if faster is None or faster.time.seconds >= best.time.seconds:
             break
-        best = beside
+        best = faster
     if best is None or best.time.seconds > most:
         return None
     return _nearest(candidates, asked, best, rules)
@@ -220,18 +231,18 @@ def _fastest(kernels: Kernels, rules: KernelParams, most: float) -> Timed | None
 def _nearest(
     candidates: Candidates, asked: Iterable[int], best: Timed, rules: KernelParams
 ) -> Timed:
-    """The nearest to the rules' params of those that are alike to the fastest."""
-    near = candidates.may_be_alike(asked, best)
+    """Of the params that are as fast as the best, those nearest to the rules'."""
+    near = candidates.may_be_as_fast(asked, best)
     distances = {number: _distance(params, rules) for number, params in near.items()}
     for _, group in groupby(sorted(near, key=distances.__getitem__), key=distances.__getitem__):
-        alike = candidates.alike(group, best)
-        if alike:
-            return min(alike, key=lambda each: each.time.seconds)
+        as_fast = candidates.as_fast(group, best)
+        if as_fast:
+            return min(as_fast, key=lambda each: each.time.seconds)
     return best
 
 
 def _distance(params: HeuristicParams, rules: KernelParams) -> float:
-    """The distance to the rules' params: doublings of sizes and warps, other changed fields."""
+    """The distance to the rules' params: doublings of sizes and warps, and other changed fields."""
     found = 0.0
     for field in fields(params):
         one, other = getattr(params, field.name), getattr(rules, field.name)

@@ -6,7 +6,7 @@ from math import prod
 from typing import Any
 
 from ...device import VECTOR_BYTES
-from ..cost.sides import sides_along, sides_beside
+from ..cost.sides import broadcast_side, sides_along
 from ..integers import next_power_of_2
 from ..problem import Problem
 from .common import LOADS_FIRST, fits_threads, powers, warps
@@ -69,6 +69,6 @@ def _other_sides(problem: Problem) -> list[tuple[int, ...]]:
     if not problem.order:
         return []
     along = (side for stream in problem.streams for side in sides_along(problem, stream))
-    beside = (sides_beside(problem, stream) for stream in problem.streams)
+    beside = (broadcast_side(problem, stream) for stream in problem.streams)
     found = dict.fromkeys((*along, *beside))
     return [side for side in found if side and side != problem.across]

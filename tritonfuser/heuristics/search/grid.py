@@ -1,4 +1,4 @@
-"""One alternative of a search space as a grid: its params by places, and what is beside each."""
+"""One alternative of a search space as a grid: an axis for each choice, params at its points."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from ..cost.tiles import (
 )
 from ..params import PARAMS, HeuristicParams, ReductionParams
 from ..problem import Problem
-from .narrowed import VARIED_FIELDS, is_coarse
+from .model_space import VARIED_FIELDS, is_coarse
 from .space import Alternative, Choice, params_of
 
 Array = Any
 """Of numpy: an entry for each of many params."""
 
 
-def together(found: Sequence[Launches]) -> Launches:
-    """Kernels of several alternatives, one behind the other."""
+def concatenated(found: Sequence[Launches]) -> Launches:
+    """The kernels of several alternatives as one sequence."""
     if len(found) == 1:
         return found[0]
     counts = [len(each.warps) for each in found]
@@ -42,7 +42,15 @@ def together(found: Sequence[Launches]) -> Launches:
 
 
 def _joined(numbers: Sequence[Array], counts: Sequence[int]) -> Array:
-    """Numbers of each alternative for so many kernels: one number where all have the same."""
+    """The numbers of all kernels as one array, or one number if all have the same.
+
+    Parameters
+    ----------
+    numbers : sequence of array
+        For each alternative an array, or one number for all its kernels.
+    counts : sequence of int
+        Kernels of each alternative.
+    """
     first = numbers[0]
     if not any(isinstance(each, np.ndarray) or each != first for each in numbers):
         return first
@@ -50,14 +58,14 @@ def _joined(numbers: Sequence[Array], counts: Sequence[int]) -> Array:
 
 
 class Grid:
-    """The params of one alternative: an axis for each choice, the last one runs fastest.
+    """The params of one alternative. Points are numbered in row-major order of the choices.
 
     Attributes
     ----------
     size : int
-        Places of the grid.
+        Number of points.
     places : array of int
-        Those where the conditions of the alternative hold.
+        The points at which the conditions of the alternative hold.
     """
 
     def __init__(self, scheduler: str, alternative: Alternative) -> None:
@@ -77,15 +85,15 @@ class Grid:
         return "block_r" in self._sizes
 
     def coarse(self) -> Array:
-        """The places of the coarse sample."""
+        """The points of the coarse sample."""
         taken = (
             np.array(is_coarse(choice, self._alternative))[indices]
             for choice, indices in zip(self._choices, self._indices, strict=True)
         )
         return self.places[reduce(and_, taken, np.ones(len(self.places), bool))]
 
-    def beside(self, place: int) -> Iterator[int]:
-        """The places one step before and behind along each axis that is varied."""
+    def neighbours(self, place: int) -> Iterator[int]:
+        """The points one step before and behind a point, along each axis that is varied."""
         step = self.size
         for choice in self._choices:
             count = len(choice.values)
@@ -96,7 +104,7 @@ class Grid:
                 yield from [place + step] if along < count - 1 else []
 
     def params(self, place: int) -> HeuristicParams | None:
-        """The params at a place."""
+        """The params at a point."""
         step, values = self.size, [*self._alternative.fixed.items()]
         for choice in self._choices:
             count = len(choice.values)
@@ -105,9 +113,9 @@ class Grid:
         return params_of(self._scheduler, tuple(values))
 
     def launches(self, problem: Problem) -> Launches:
-        """The kernels with rows, where the conditions hold.
+        """The kernels with rows at the points where the conditions hold.
 
-        Rows are taken for one piece, also those with tails: what is counted of them is the least.
+        Tails count as part of their block, so that counts of the kernels are lower bounds.
         """
         of_each = {name: sizes[self._indices[axis]] for name, (axis, sizes) in self._sizes.items()}
         tile, stages = self._tile(problem, of_each), of_each.get("num_stages", 1)
@@ -134,9 +142,9 @@ class Grid:
 
 
 def _sizes(choices: Iterable[Choice]) -> Iterator[tuple[str, tuple[int, Array]]]:
-    """Fields that are numbers, each with its axis and its values there: of ``tails`` their sum.
+    """The numeric fields, each with its axis and its values along it; for ``tails`` their sums.
 
-    They are floats, as all that is counted: arithmetic between floats and integers takes longer.
+    As floats, like everything that is counted: arithmetic of mixed types takes longer.
     """
     for axis, choice in enumerate(choices):
         for place, name in enumerate(choice.fields):

@@ -1,4 +1,4 @@
-"""Neighbours of params in a search space: one field changed by one step."""
+"""Neighbours of params in a search space: params that differ by one step of one choice."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from .space import SearchSpace, params_of
 def params_near(
     space: SearchSpace, params: HeuristicParams, fields: Collection[str] = ()
 ) -> Iterator[HeuristicParams]:
-    """Params that differ in one choice, by the value before or behind.
+    """The params that differ in one choice, by the next lower or the next higher value.
 
-    Params need not be in the space: then its values next to theirs are taken.
+    The given params need not be in the space: the values of the space next to theirs are taken.
 
     Parameters
     ----------
     fields : collection of str
-        The fields of which one is changed. Empty for all of them.
+        Names of fields that may change. Empty for all of them.
     """
     seen = {params}
     for each in _near(space, params, fields):
@@ -35,21 +35,22 @@ def _near(
     for alternative in space.alternatives:
         now = {name: getattr(params, name) for name in alternative.fields}
         if any(getattr(params, name) != value for name, value in alternative.fixed.items()):
-            # Other axes along the sides of a tile are one step too.
+            # Other axes along the second side of a tile count as one step too.
             if "across" in alternative.fixed and not fields and alternative.has(now):
                 yield from replaced(params, alternative.fixed)
             continue
         for choice in alternative.choices:
             if fields and choice.fields[0] not in fields:
                 continue
-            for values in _beside(choice.values, tuple(now[name] for name in choice.fields)):
+            own = tuple(now[name] for name in choice.fields)
+            for values in _adjacent(choice.values, own):
                 changed = dict(zip(choice.fields, values, strict=True))
                 if alternative.has({**now, **changed}):
                     yield from replaced(params, changed)
 
 
-def _beside(values: Sequence[tuple[Any, ...]], now: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
-    if not isinstance(now[0], int):  # an order, or a name: none is beside another
+def _adjacent(values: Sequence[tuple[Any, ...]], now: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
+    if not isinstance(now[0], int):  # orders and names: any other value is adjacent
         yield from (value for value in values if value != now)
         return
     if now in values:
@@ -64,7 +65,7 @@ def _beside(values: Sequence[tuple[Any, ...]], now: tuple[Any, ...]) -> Iterator
 
 
 def replaced(params: HeuristicParams, changed: dict[str, Any]) -> Iterator[HeuristicParams]:
-    """The changed params, where the limits of any kernel allow them."""
+    """The params with changed fields; nothing if they exceed the limits of any kernel."""
     values = {row.name: getattr(params, row.name) for row in fields_of(params)} | changed
     made = params_of(params.scheduler, tuple(values.items()))
     if made is not None:

@@ -17,11 +17,11 @@ from ..cost.sides import is_long
 from ..params import KernelParams, TransposeParams
 from ..problem import ElementWork, Problem
 from ..schedulers import kernel_seconds
-from .begun_elsewhere import begun_elsewhere, in_shared_memory
 from .choice import can_vary, much_faster
 from .load_registers import limit_for_loads
+from .other_prefetch import in_shared_memory, with_other_prefetch
+from .thresholds import seconds_to_beat
 from .warps import Kernels, with_warps_beyond
-from .worth import worth_seconds
 
 SPILLED_MUCH = 32
 """Words that a thread spills from which on the model chooses params again. What spills fewer may
@@ -106,7 +106,7 @@ class Taken:
         """
         if not self.spilled or self.spills_much or self.leaves_room:
             return None
-        found = begun_elsewhere(self.problem, self.params)
+        found = with_other_prefetch(self.problem, self.params)
         if found is None:
             return None
         kernels, found = Kernels(self.problem, self.work), replace(found, max_registers=0)
@@ -215,7 +215,7 @@ def has_short_pieces(problem: Problem, params: KernelParams) -> bool:
 
 def is_much_faster(other: Taken, kernel: Taken) -> bool:
     """Whether the model predicts much less time for another, knowing the registers of both."""
-    return other.seconds <= worth_seconds(kernel.problem, kernel.seconds)
+    return other.seconds <= seconds_to_beat(kernel.problem, kernel.seconds)
 
 
 def why_better(other: Taken, kernel: Taken) -> str:

@@ -22,7 +22,7 @@ from ...heuristics import pointwise
 from ...heuristics.cost.flat_traffic import flat_streams, flat_tile
 from ...heuristics.cost.footprint import TensorStrides, Tile, contiguous_run_along
 from ...heuristics.cost.model import KernelTime
-from ...heuristics.cost.sides import sides_along, sides_beside
+from ...heuristics.cost.sides import broadcast_side, sides_along
 from ...heuristics.cost.tiles import tile_of
 from ...heuristics.params import KernelParams
 from ...heuristics.problem import Problem
@@ -142,7 +142,7 @@ def _second_sides(
         for side in sides_along(problem, stream):
             wasted[side] = wasted.get(side, 0.0) + touched * times * programs
     for stream, lost in flat_streams(problem).reread_bytes(params, programs).items():
-        side = sides_beside(problem, stream)
+        side = broadcast_side(problem, stream)
         if side and lost > (1 - GAIN) * problem.moved_bytes:
             wasted[side] = wasted.get(side, 0.0) + lost
     most = sorted(wasted, key=lambda side: (-wasted[side], side))[:MOST_SIDES]
@@ -155,5 +155,5 @@ def _sides_of_repeats(problem: Problem, tile: Tile) -> list[tuple[int, ...]]:
     loads = Counter(stream for stream in problem.streams if not stream.is_store)
     loaded = {one: TensorStrides(one).touched(tile)[1] * n for one, n in loads.items()}
     least = (1 - GAIN) * sum(loaded.values())
-    sides = (sides_beside(problem, one) for one in loads if loaded[one] > least)
+    sides = (broadcast_side(problem, one) for one in loads if loaded[one] > least)
     return [side for side in dict.fromkeys(sides) if side][:MOST_SIDES]

@@ -1,4 +1,7 @@
-"""What of a search space the cost model is asked about, and which values are a coarse sample."""
+"""The part of a search space in which the cost model may choose, and a coarse sample of it.
+
+What the model predicts poorly stays as the rules decide it.
+"""
 
 from __future__ import annotations
 
@@ -13,60 +16,66 @@ from .space import Alternative, AtMost, Choice, SearchSpace
 from .warps import are_many_warps
 
 VARIED_FIELDS = ("num_warps", "block_x", "block_y", "block_m", "block_r", "vectorization_factor")
-"""Fields that are varied. What a longer pipeline or a cache hint gains is less than the error of
-the model."""
+"""Fields that take all values of the search space. What other fields gain, as the number of stages
+or a cache hint, is less than the error of the model."""
 
 RULED_FIELDS = ("first", "loads_first", "backwards", "evict_hints")
-"""Fields by which the model tells nothing apart, or that depend on others: the rules' to say."""
+"""Fields that the rules decide: the model predicts equal times by them, or they follow from
+others."""
 
 SEARCHED_FIELDS = ("staged",)
-"""Fields that the rules leave as they are: the model alone chooses them."""
+"""Fields that only the model sets: the rules leave their defaults."""
 
 ONE_ROW_WITH_TAILS = AtMost(("block_x", "tails"), 1, ("tails",))
-"""Rows in registers with tails are one in a program. Triton lays a short tail of several rows by
-fewer neighbours of a thread than the blocks, and takes the blocks through shared memory to the
-tail's layout and back. H200, 15 kernels of norms and softmaxes with tails, of random sizes: by two
-rows or more they take 0.98 to 1.9 times as long as by one (1.19 in the geometric mean), for which
-the model predicts 0.92 to 1.07."""
+"""A program with rows in registers and tails has one row. For several rows Triton gives a short
+tail another layout than the blocks, with fewer adjacent elements a thread, and converts the blocks
+to that layout and back, through shared memory. H200, 15 kernels of norms and softmaxes with tails,
+of random sizes: by two rows or more they take 0.98 to 1.9 times as long as by one (1.19 in the
+geometric mean), for which the model predicts 0.92 to 1.07."""
 
 
-def varied(space: SearchSpace, rules: KernelParams) -> SearchSpace:
-    """All values of sizes and warps, and the rules' values of all other fields."""
-    return SearchSpace(space.scheduler, tuple(_varied(a, rules) for a in space.alternatives))
+def with_sizes_varied(space: SearchSpace, rules: KernelParams) -> SearchSpace:
+    """The space with all values of ``VARIED_FIELDS``, and the rules' values of other fields."""
+    found = tuple(_with_sizes_varied(a, rules) for a in space.alternatives)
+    return SearchSpace(space.scheduler, found)
 
 
 def is_coarse(choice: Choice, alternative: Alternative) -> list[bool]:
-    """Which values are in a coarse sample: every second one of sizes and warps, and the last. All
-    where a size has several values of other fields. Two rows too, where rows with tails are one in
-    a program: no step leads from those to two rows without tails."""
-    firsts = {value[0] for value in choice.values}
-    whole = len(firsts) < len(choice.values) or choice.fields[0] not in VARIED_FIELDS
+    """Which values of a choice are in the coarse sample.
+
+    Every second value of sizes and warps, and the last one. All values if some differ in other
+    fields than the size alone. Two rows too, where programs with tails have one row: no single step
+    leads from those to two rows without tails.
+    """
+    sizes = {value[0] for value in choice.values}
+    takes_all = len(sizes) < len(choice.values) or choice.fields[0] not in VARIED_FIELDS
     taken = {len(choice.values) - 1, *range(0, len(choice.values), 2)}
     if choice.fields == ("block_x",) and ONE_ROW_WITH_TAILS in alternative.conditions:
         taken |= {1}
-    return [whole or place in taken for place in range(len(choice.values))]
+    return [takes_all or place in taken for place in range(len(choice.values))]
 
 
-def alternatives(space: SearchSpace, problem: Problem, rules: KernelParams) -> SearchSpace:
-    """Rows that are gone through several times stay in registers, or in loops, as the rules say.
-    The order of axes is theirs to say too, which is that of memory, whether several programs share
-    rows, and whether tiles begin at vectors: not all rows have whole ones.
+def limited_to_rules(space: SearchSpace, problem: Problem, rules: KernelParams) -> SearchSpace:
+    """The space without what the model predicts poorly, which stays as the rules decide it.
 
-    What a later pass finds in caches is what the model knows least: it takes rows of layer norms
-    that are read twice for twice as slow as they are. Rows in loops are as many in a program as the
-    rules say, too. H200, ten norms and softmaxes of 20,480 to 77,944 columns: the fastest of two or
-    four rows takes 1.10 to 1.66 times as long as the fastest of one, predicted are 0.96 to 1.51.
+    That is the order of axes, whether several programs share a row, whether tiles begin at vectors
+    (not all rows have whole ones), and, for rows that are read in several passes, whether they stay
+    in registers. What a later pass finds in caches is what the model knows least: for layer norms
+    that read their rows twice it predicts twice the time. A program that loops along rows has no
+    more of them than the rules decide, for the same reason. H200, ten norms and softmaxes of 20,480
+    to 77,944 columns: the fastest of two or four rows takes 1.10 to 1.66 times as long as the
+    fastest of one, predicted are 0.96 to 1.51.
     """
-    kept = [a for a in space.alternatives if "across" not in a.fixed and not _is_others(a)]
+    kept = [a for a in space.alternatives if "across" not in a.fixed and not _has_other_axes(a)]
     if not isinstance(rules, ReductionParams):
-        kept = [a for a in kept if _agrees(a, rules)]
+        kept = [a for a in kept if _agrees_with_rules(a, rules)]
     align = rules.row_tiling.align if rules.row_tiling else 1
     kept = [a for a in kept if a.fixed.get("align", 1) in (1, align)]
     allowed = _Allowed(
-        columns=_fewest_columns(problem, rules),
+        columns=_least_columns(problem, rules),
         align=align,
         factor=None if problem.gathers else getattr(rules, "vectorization_factor", None),
-        ahead=_ahead(rules),
+        prefetches=_prefetches(rules),
         stages=tuple(dict.fromkeys([rules.num_stages, 1])),
         many_warps=problem.gathers and problem.is_flat,
     )
@@ -80,13 +89,13 @@ def alternatives(space: SearchSpace, problem: Problem, rules: KernelParams) -> S
 def within_registers(
     space: SearchSpace, device: DeviceProperties, each: Callable[[bool], float]
 ) -> SearchSpace:
-    """The tiles whose elements have registers, those of a thread and those of a multiprocessor.
-    Others would spill, so nothing is asked about them.
+    """The space without tiles that would spill: whose elements have more registers than a thread,
+    or than a multiprocessor.
 
     Parameters
     ----------
     each : callable
-        Registers that an element takes at least, by whether rows stay in registers.
+        Least registers of an element, by whether rows stay in registers.
     """
     found = []
     for alternative in space.alternatives:
@@ -109,51 +118,52 @@ def _with_registers(
             yield condition
 
 
-def _fewest_columns(problem: Problem, rules: KernelParams) -> int:
-    """Columns of a tile at least: those of a sector, which is read whole.
+def _least_columns(problem: Problem, rules: KernelParams) -> int:
+    """The least columns of a tile: those of one sector.
 
     H100, sums of 1792 x 128 partial results, twice: 4.2 us by 8 columns a program, 8.6 by one. The
-    L2 cache gives sectors to several programs more slowly than the model knows.
+    L2 cache serves a sector to several programs more slowly than the model predicts.
     """
     if problem.inner or not problem.reduction_depth or rules.row_tiling is None:
         return 1
     return min(SECTOR_BYTES // problem.narrowest, rules.row_tiling.rows, problem.parallel)
 
 
-def _ahead(rules: KernelParams) -> tuple[tuple[int, bool], ...]:
-    """How loads of a loop over rows are begun ahead: as by the rules, or not at all where these say
-    a pipeline.
+def _prefetches(rules: KernelParams) -> tuple[tuple[int, bool], ...]:
+    """Values of (num_stages, prefetch) of a loop over rows: the rules', and none of both if the
+    rules have a pipeline.
 
-    What each gains is less than the error of the model. H100, 67 backwards of norms with 9 measured
-    schedules each: those chosen among the ones that prefetch take 1.11 times as long as the
-    fastest, those chosen among all 1.14 times.
+    What either gains is less than the error of the model. H100, 67 backwards of norms with 9
+    measured schedules each: those chosen among the ones that prefetch take 1.11 times as long as
+    the fastest, those chosen among all 1.14 times.
     """
     own = rules.num_stages, rules.prefetches
     return (own,) if rules.prefetches else tuple(dict.fromkeys([own, (1, False)]))
 
 
 class _Allowed:
-    """The values of fields that are left.
+    """The values of fields that the model may choose from.
 
     Parameters
     ----------
     columns : int
-        Columns of a tile at least.
+        Least columns of a tile.
     align : int
-        Of the rules. Other tiles begin at vectors only where theirs do.
+        ``align`` of the rules. Other tiles begin at vectors only where theirs do.
     factor : int or None
-        Neighbours of a thread: the rules'. None for any number, where tensors are read at indices
-        of others and each neighbour may lie in another row. H200, the gathers of the suite: 0.83 to
-        1.00 of the time by one or two. What is read in order has the widest loads: the last kernel
-        of a softmax backward over columns of 8192 x 8193 took 91 us, and 92 by two.
-    ahead : tuple of (int, bool)
-        Stages, and whether loads are begun a step ahead in registers, of loops over rows.
+        ``vectorization_factor`` of the rules. None for any, in kernels with gathers: adjacent
+        elements of a thread may be read from different rows. H200, the gathers of the suite: 0.83
+        to 1.00 of the time by one or two. Kernels without gathers have the widest loads: the last
+        kernel of a softmax backward over columns of 8192 x 8193 took 91 us, and 92 by two.
+    prefetches : tuple of (int, bool)
+        (num_stages, prefetch) of loops over rows.
     stages : tuple of int
-        Of loops along rows, whose steps are left to the compiler to unroll.
+        ``num_stages`` of loops along rows, whose unrolling is left to the compiler.
     many_warps : bool
-        Whether programs may have more warps than registers are estimated for. Gathers without rows
-        take few of these, and fewer programs have fewer windows open. H200, 14 of them: the fastest
-        of 32 warps takes 0.94 of the time of the fastest of fewer (geometric mean; 0.80 to 1.11).
+        Whether programs may have more warps than registers are estimated for. Flat gathers take few
+        registers, and with fewer programs fewer windows are open at a time. H200, 14 of them: the
+        fastest of 32 warps takes 0.94 of the time of the fastest of fewer (geometric mean; 0.80 to
+        1.11).
     """
 
     def __init__(
@@ -162,13 +172,13 @@ class _Allowed:
         columns: int,
         align: int,
         factor: int | None,
-        ahead: tuple[tuple[int, bool], ...],
+        prefetches: tuple[tuple[int, bool], ...],
         stages: tuple[int, ...],
         many_warps: bool,
     ) -> None:
         self._columns, self._aligns = columns, (1, align)
         self._factor, self._many_warps = factor, many_warps
-        self._ahead, self._stages = ahead, tuple((each, 1) for each in stages)
+        self._prefetches, self._stages = prefetches, tuple((each, 1) for each in stages)
 
     def of(self, choices: Iterable[Choice]) -> tuple[Choice, ...]:
         """The choices with these values of fields."""
@@ -183,11 +193,11 @@ class _Allowed:
         elif choice.fields == ("vectorization_factor",):
             values = (v for v in values if self._factor in (None, *v))
         elif choice.fields == ("num_stages", "prefetch"):
-            values = self._ahead
+            values = self._prefetches
         elif choice.fields == ("num_stages", "unroll"):
             values = (each for each in self._stages if each in choice.values)
         elif choice.fields == ("block_r", "tails"):
-            # Of each block the last of its ends: what a loop leaves is behind it where it can be.
+            # The last tails of each block: the rest of a row behind the loop, if that is possible.
             values = dict(choice.values).items()
         elif "align" in choice.fields:
             place = choice.fields.index("align")
@@ -197,18 +207,18 @@ class _Allowed:
         return Choice(choice.fields, tuple(values))
 
 
-def _is_others(alternative: Alternative) -> bool:
-    """Whether it has other orders of axes than that of the rules, or rows that programs share."""
+def _has_other_axes(alternative: Alternative) -> bool:
+    """Whether it has other orders of axes than the rules, or rows that several programs share."""
     return not {"axes", "parts"}.isdisjoint(alternative.fields)
 
 
-def _agrees(alternative: Alternative, rules: KernelParams) -> bool:
-    """Whether it has what the rules say."""
-    said = ((n, value) for n, value in alternative.fixed.items() if n not in SEARCHED_FIELDS)
-    return all(getattr(rules, name) == value for name, value in said)
+def _agrees_with_rules(alternative: Alternative, rules: KernelParams) -> bool:
+    """Whether its fixed fields have the rules' values."""
+    decided = ((n, value) for n, value in alternative.fixed.items() if n not in SEARCHED_FIELDS)
+    return all(getattr(rules, name) == value for name, value in decided)
 
 
-def _varied(alternative: Alternative, rules: KernelParams) -> Alternative:
+def _with_sizes_varied(alternative: Alternative, rules: KernelParams) -> Alternative:
     choices = tuple(_values(choice, rules) for choice in alternative.choices)
     return Alternative(alternative.fixed, choices, alternative.conditions)
 

@@ -1,4 +1,4 @@
-"""Where the loads wait that a loop over rows begins ahead: in registers, or in shared memory."""
+"""The two ways to prefetch the loads of a loop over rows: into registers, or into shared memory."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from ..params import InnerOuterPersistentParams, KernelParams
 from ..problem import Problem
 
 PIPELINE_STAGES = 3
-"""Stages at most of the pipeline that takes the place of loads into registers where these are too
-many: the loads of the next two steps are in shared memory then."""
+"""Most stages of the pipeline that replaces a prefetch into registers where these do not suffice:
+the loads of the next two steps are then in shared memory."""
 
 IN_REGISTERS: dict[str, Any] = {"num_stages": 1, "prefetch": True}
-"""Fields of loads that wait in registers."""
+"""Fields of params that prefetch into registers."""
 
 
 def in_shared_memory(problem: Problem, params: KernelParams) -> dict[str, Any]:
-    """Fields of loads that wait in shared memory; of none where it has no room for those of a step
-    more."""
+    """Fields of params that prefetch into shared memory; that do not prefetch if it has no room for
+    the loads of one more step."""
     tile = tile_of(problem, params)
     fitting = problem.max_stages(tile.x * tile.r)
     return {"num_stages": min(PIPELINE_STAGES, fitting), "prefetch": False}
 
 
-def begun_elsewhere(problem: Problem, params: KernelParams) -> KernelParams | None:
-    """Params of a loop whose loads wait in shared memory in the place of registers, or the other
-    way round. None where none are begun ahead, or have no room there."""
+def with_other_prefetch(problem: Problem, params: KernelParams) -> KernelParams | None:
+    """The params with shared memory in place of registers for prefetched loads, or the other way
+    round. None for kernels without a loop over rows, and where shared memory has no room."""
     if not isinstance(params, InnerOuterPersistentParams):
         return None
     fields = in_shared_memory(problem, params) if params.prefetch else IN_REGISTERS
