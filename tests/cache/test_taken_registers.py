@@ -191,8 +191,8 @@ def test_the_interpreter_compiles_nothing(monkeypatch):
 
 
 def test_a_tuner_begins_with_what_a_run_has(monkeypatch):
-    def lowered(fusion, inputs, options, keep):
-        return lower_for(fusion, inputs, replace(options, arch="sm_90"), keep=keep)
+    def lowered(fusion, inputs, options, memo):
+        return lower_for(fusion, inputs, replace(options, arch="sm_90"), memo=memo)
 
     fd, inputs = definition()
     monkeypatch.setattr(compiling, "lower_for", lowered)

@@ -13,8 +13,8 @@ from ..device import DeviceProperties
 from ..errors import InputError
 from ..ir import Fusion
 from ..lowering.build import KernelReport, report_of
-from ..lowering.keeping import Keep, anew
 from ..lowering.lowered import Lowered
+from ..lowering.memo import Memo, no_memo
 from ..lowering.pipeline import lower
 from ..lowering.run_options import DEFAULT, RunOptions
 from .calls.diagnosis import explain_mismatch
@@ -56,7 +56,7 @@ def lower_for(
     inputs: Sequence[Any],
     options: RunOptions = DEFAULT,
     varying: Sequence[Sequence[Any]] = (),
-    keep: Keep = anew,
+    memo: Memo = no_memo,
 ) -> tuple[Lowered, DeviceProperties]:
     """Segments, params and kernels for example inputs, and the device they are for.
 
@@ -66,8 +66,8 @@ def lower_for(
         Flat inputs. CPU or meta tensors stand for tensors on ``options.arch``.
     varying : sequence of sequences
         Inputs of earlier runs: sizes that differ become arguments of the kernels.
-    keep : Keep
-        Keeps what lowerings under other schedules have in common.
+    memo : Memo
+        Memoizes what lowerings under other schedules have in common.
 
     Raises
     ------
@@ -79,7 +79,7 @@ def lower_for(
     sizes = _open_signature(fusion, inputs, where, varying) if varying else None
     if sizes is None:
         found = signature(fusion, inputs, where)
-        return lower(fusion, found, properties, options, keep=keep), properties
+        return lower(fusion, found, properties, options, memo=memo), properties
     return _lowered(fusion, sizes, properties, options), properties
 
 

@@ -16,9 +16,9 @@ from ..heuristics.schedule import Schedule
 from ..heuristics.search.schedule_space import Legality, ScheduleSpace
 from ..ir import Fusion
 from ..lowering.build import KernelReport, digest_ahead
-from ..lowering.keeping import Keep, anew
 from ..lowering.kernel_source import KernelSource
 from ..lowering.lowered import Lowered
+from ..lowering.memo import Memo, no_memo
 from ..lowering.passes.concretize import InputSignature
 from ..lowering.pipeline import lower
 from ..lowering.run_options import DEFAULT, RunOptions
@@ -71,9 +71,9 @@ class FusionExecutorCache:
     tune : callable, optional
         Tunes the definition for the inputs of a first run, and stores the schedule, where
         ``TRITONFUSER_AUTOTUNE`` asks for it.
-    keep : Keep
-        Keeps what runs under other schedules have in common, until an environment variable of this
-        package changes.
+    memo : Memo
+        Memoizes what runs under other schedules have in common, until an environment variable of
+        this package changes.
     """
 
     def __init__(
@@ -84,10 +84,10 @@ class FusionExecutorCache:
         fusion_id: int = 0,
         hot_sizes: bool = True,
         tune: Tune | None = None,
-        keep: Keep = anew,
+        memo: Memo = no_memo,
     ) -> None:
         self.fusion = fusion
-        self._keep = keep
+        self._memo = memo
         self._tune = tune
         self._tunings = 0
         self._fusion_id = fusion_id
@@ -232,7 +232,7 @@ class FusionExecutorCache:
         properties = properties_of(where, options)
         if not properties.is_cpu:
             digest_ahead()
-        lowered = lower(self.fusion, found, properties, options, env, self._keep)
+        lowered = lower(self.fusion, found, properties, options, env, self._memo)
         lowered = with_taken_registers(self.fusion, lowered, inputs, properties, options, where)
         return make_plan(lowered, inputs, where, properties, self._fusion_id)
 
@@ -240,7 +240,7 @@ class FusionExecutorCache:
         """Drop all plans where environment variables changed since they were compiled."""
         if settings.current() is not self._settings:
             self._plans.clear()
-            self._keep = anew
+            self._memo = no_memo
             self._abstract_run.clear()
             self._variants.clear()
             if self._hot is not None:

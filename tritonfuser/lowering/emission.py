@@ -9,9 +9,9 @@ from ..symbolic.shape_env import sealed
 from .emit.emit_context import EmitContext
 from .emit.indexing.term_bounds import TermBounds
 from .emit.kernel_module import emit
-from .keeping import Keep
 from .kernel_source import KernelSource
 from .legality.held_dtypes import refuse_unheld
+from .memo import Memo
 from .segments.segment import Segment
 from .segments.segmented_fusion import SegmentedFusion
 from .tile.tiled_segment import TiledSegment, tile_segment, widened
@@ -37,16 +37,16 @@ def emit_kernel(
 
 
 def kernels_of(
-    segmented: SegmentedFusion, context: EmitContext, keep: Keep
+    segmented: SegmentedFusion, context: EmitContext, memo: Memo
 ) -> tuple[KernelSource | None, ...]:
     """The kernel of each segment. Without open sizes none depends on the others."""
     if context.env is not None:
         return _emit_all([tile(segmented, segment) for segment in segmented.segments], context)
-    return tuple(_kept(segmented, segment, context, keep) for segment in segmented.segments)
+    return tuple(_kept(segmented, segment, context, memo) for segment in segmented.segments)
 
 
 def _kept(
-    segmented: SegmentedFusion, segment: Segment, context: EmitContext, keep: Keep
+    segmented: SegmentedFusion, segment: Segment, context: EmitContext, memo: Memo
 ) -> KernelSource | None:
     """The kernel of one segment, kept where it has one."""
 
@@ -56,7 +56,7 @@ def _kept(
     if not segment.params.has_kernel or segment.launched_by:
         return make()
     key = ("kernel", context, segment, segmented.launched_with(segment))
-    kept: KernelSource | None = keep(key, make)
+    kept: KernelSource | None = memo(key, make)
     return kept
 
 

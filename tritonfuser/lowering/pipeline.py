@@ -19,9 +19,9 @@ from .emission import kernels_of
 from .emit.emit_context import EmitContext
 from .fuse.given_groups import NothingReduced
 from .fuse.segmentation import HEURISTIC, Choice, Segmenter, segment_as
-from .keeping import Keep, anew
 from .legality.given_params import are_of, with_params
 from .lowered import Lowered
+from .memo import Memo, no_memo
 from .passes.arithmetic.common_sums import join_common_sums
 from .passes.arithmetic.guarded_maxima import sum_before_guards
 from .passes.arithmetic.reduced_precision import reduce_precision
@@ -78,7 +78,7 @@ def lower(
     device: DeviceProperties,
     options: RunOptions = DEFAULT,
     env: ShapeEnv | None = None,
-    keep: Keep = anew,
+    memo: Memo = no_memo,
 ) -> Lowered:
     """Lower a recorded fusion to kernels: all passes in order.
 
@@ -95,8 +95,8 @@ def lower(
         whatever the options say.
     env : ShapeEnv, optional
         The env of the sizes in the signature. None where all are ints.
-    keep : Keep
-        Keeps what lowerings under other schedules have in common, for one setting of the
+    memo : Memo
+        Memoizes what lowerings under other schedules have in common, for one setting of the
         environment variables.
 
     Raises
@@ -112,11 +112,11 @@ def lower(
     """
     if options.schedule is not None:
         fusion = with_names(fusion, options.schedule.values)
-    keep = keep if env is None else anew  # passes record guards in an env
-    concrete = keep(("concretize", fusion, signature), lambda: _concrete(fusion, signature))
+    memo = memo if env is None else no_memo  # passes record guards in an env
+    concrete = memo(("concretize", fusion, signature), lambda: _concrete(fusion, signature))
     target = Target(device, options, _misaligned(concrete, signature), env)
     try:
-        simplified, segmented = _cut(concrete, target, keep)
+        simplified, segmented = _cut(concrete, target, memo)
     except (NothingReduced, ParamsError) as error:
         reason = str(error)
         if isinstance(error, ParamsError):
@@ -124,25 +124,25 @@ def lower(
                 raise
             reason = f"tensors have no elements: {error.message}"
         target = _without_schedule(target, reason)
-        simplified, segmented = _cut(concrete, target, keep)
+        simplified, segmented = _cut(concrete, target, memo)
     if env is not None and (options.params is not None or device.is_cpu):
         # Params that a caller gives, and kernels of the interpreter, are for all sizes.
         env.keep_schedule()
     segmented = replace(segmented, values=names_in_order(fusion))
     parts, origin = simplified.split.parts, target.options.origin
     made = Lowered(segmented, (), simplified.seeds, parts, env, origin, target.misaligned)
-    made = with_kernels(made, device, keep)
+    made = with_kernels(made, device, memo)
     for source in made.sources:
         if source is not None:
             dump("kernel", source.text)
     return made
 
 
-def with_kernels(lowered: Lowered, device: DeviceProperties, keep: Keep = anew) -> Lowered:
+def with_kernels(lowered: Lowered, device: DeviceProperties, memo: Memo = no_memo) -> Lowered:
     """A lowered fusion with the kernels of its segments."""
     segmented, checks = lowered.segmented, _checks_bounds(device)
     context = EmitContext(segmented.fusion, lowered.misaligned, lowered.seeds, lowered.env, checks)
-    return replace(lowered, sources=kernels_of(segmented, context, keep))
+    return replace(lowered, sources=kernels_of(segmented, context, memo))
 
 
 def _concrete(fusion: Fusion, signature: InputSignature) -> Fusion:
@@ -166,13 +166,13 @@ def _without_schedule(target: Target, reason: str) -> Target:
     return replace(target, options=replace(target.options, schedule=None, origin=why))
 
 
-def _cut(fusion: Fusion, target: Target, keep: Keep) -> tuple[_Simplified, SegmentedFusion]:
+def _cut(fusion: Fusion, target: Target, memo: Memo) -> tuple[_Simplified, SegmentedFusion]:
     """A concrete fusion, simplified and cut into segments."""
     schedule, device = target.options.schedule, target.device
     rolled = None if schedule is None else schedule.reduced
     key = ("simplify", fusion, device, rolled)
-    simplified = keep(key, lambda: _simplified(fusion, device, rolled))
-    return simplified, _segmented(simplified, target, keep)
+    simplified = memo(key, lambda: _simplified(fusion, device, rolled))
+    return simplified, _segmented(simplified, target, memo)
 
 
 # --- simplify ------------------------------------------------------------------------------------
@@ -243,12 +243,12 @@ def _unrolled(fusion: Fusion, which: Unrolled, kept: Container[str] = ()) -> Fus
 # --- segment -------------------------------------------------------------------------------------
 
 
-def _segmented(simplified: _Simplified, target: Target, keep: Keep) -> SegmentedFusion:
+def _segmented(simplified: _Simplified, target: Target, memo: Memo) -> SegmentedFusion:
     """The segments with params: of the given schedule, with the given params, or as chosen."""
     options = target.options
     if options.schedule is not None:
         given, misaligned = options.schedule, target.misaligned
-        segmented = segment_as(simplified.fusion, target.device, given, misaligned, keep)
+        segmented = segment_as(simplified.fusion, target.device, given, misaligned, memo)
     else:
         segmented = choose(simplified.fusion, target)
         if target.env is None:

@@ -21,8 +21,8 @@ from tritonfuser.frontend.tune.interfaces import Prepared
 def compiler(monkeypatch):
     """A compiler for sm_90."""
 
-    def lowered(fusion, inputs, options, keep):
-        return lower_for(fusion, inputs, replace(options, arch="sm_90"), keep=keep)
+    def lowered(fusion, inputs, options, memo):
+        return lower_for(fusion, inputs, replace(options, arch="sm_90"), memo=memo)
 
     monkeypatch.setattr(compiling, "lower_for", lowered)
     fd, _ = softmax()
@@ -73,8 +73,8 @@ def test_what_the_compiler_refuses_is_a_reason(compiler, monkeypatch):
 def test_what_is_tried_is_what_its_kernels_are(monkeypatch):
     """A segment in the launch of another has its warps, whatever was proposed."""
 
-    def lowered(fusion, inputs, options, keep):
-        return lower_for(fusion, inputs, replace(options, arch="sm_90"), keep=keep)
+    def lowered(fusion, inputs, options, memo):
+        return lower_for(fusion, inputs, replace(options, arch="sm_90"), memo=memo)
 
     monkeypatch.setattr(compiling, "lower_for", lowered)
     with FusionDefinition() as fd:

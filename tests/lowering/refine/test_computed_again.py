@@ -78,3 +78,18 @@ def test_nothing_to_load(body) -> None:
     found = cut(body, inputs)
     assert computed_again(found.segmented) == ()
     assert found.segmented.rewrites.invariants == ()
+
+
+def test_an_operand_that_is_used_twice_is_loaded_once() -> None:
+    """The second kernel computes halves of the square from one tensor of as many bytes."""
+
+    def squared(fd, x):
+        rows, width = x.shape()
+        square = fd.ops.mul(x, x)
+        first = fd.ops.slice(square, [0, 0], [rows, width // 2])
+        second = fd.ops.slice(square, [0, width // 2], [rows, width])
+        return square, fd.ops.mul(fd.ops.tanh(first), fd.ops.sigmoid(second))
+
+    found = cut(squared, [torch.empty(8192, 4096, device="meta")])
+    assert loads(found) == [1, 1]
+    assert computed_again(found.segmented) == ()

@@ -65,7 +65,7 @@ class Workbench:
         recording = Recording()
         restore(recording, job["definition"])
         kept: LRU[Any, Any] = LRU(KEPT)
-        self.core = FusionExecutorCache(recording.ir, max_plans=KEPT, keep=kept.get_or_make)
+        self.core = FusionExecutorCache(recording.ir, max_plans=KEPT, memo=kept.get_or_make)
         self._judge: Judge | None = None
 
     def plan(self, schedule: Schedule) -> ExecutionPlan:

@@ -52,12 +52,12 @@ class Compiler:
         self._pool = pool
         self._shared: LRU[Any, int] = LRU(4096)
         kept: LRU[Any, Any] = LRU(256)
-        self._keep = kept.get_or_make
+        self._memo = kept.get_or_make
 
     def heuristics(self) -> Schedule:
         """The schedule that the heuristics choose, by the registers that kernels take too."""
         options = RunOptions(device=self._device)
-        lowered, device = lower_for(self._fusion, self._inputs, options, keep=self._keep)
+        lowered, device = lower_for(self._fusion, self._inputs, options, memo=self._memo)
         made = with_taken_registers(self._fusion, lowered, self._inputs, device, options)
         return schedule_of(made.segmented)
 
@@ -70,7 +70,7 @@ class Compiler:
             A field of the schedule cannot be.
         """
         options = RunOptions(schedule=schedule, device=self._device)
-        return lower_for(self._fusion, self._inputs, options, keep=self._keep)[0].segmented
+        return lower_for(self._fusion, self._inputs, options, memo=self._memo)[0].segmented
 
     def __call__(self, schedule: Schedule) -> Prepared | str:
         """The schedule with its kernels compiled; a text says why that cannot be."""
@@ -94,7 +94,7 @@ class Compiler:
             A kernel does not compile, or asks for more shared memory than there is.
         """
         options = RunOptions(schedule=schedule, device=self._device)
-        lowered, device = lower_for(self._fusion, self._inputs, options, keep=self._keep)
+        lowered, device = lower_for(self._fusion, self._inputs, options, memo=self._memo)
         wanted = wanted_kernels(self._fusion, self._inputs, lowered)
         for one in () if device.is_cpu else wanted:
             shared = self._shared_bytes(one, device.arch)

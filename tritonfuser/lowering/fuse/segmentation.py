@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from ...device import DeviceProperties
 from ...heuristics.schedule import Rewrites, Schedule
 from ...ir import Fusion, Value
-from ..keeping import Keep, anew
+from ..memo import Memo, no_memo
 from ..product_policy import ProductPolicy
 from ..segments.segmented_fusion import SegmentedFusion
 from .faster_cut import faster_cut
@@ -179,7 +179,7 @@ def segment_as(
     device: DeviceProperties,
     given: Schedule,
     misaligned: frozenset[Value],
-    keep: Keep = anew,
+    memo: Memo = no_memo,
 ) -> SegmentedFusion:
     """Cut a simplified, concrete fusion into the kernels of a schedule.
 
@@ -187,8 +187,8 @@ def segment_as(
     ----------
     given : Schedule
         Of a fusion like this one.
-    keep : Keep
-        Keeps the groups, which schedules with other params have in common.
+    memo : Memo
+        Memoizes the groups, which schedules with other params have in common.
 
     Raises
     ------
@@ -202,7 +202,7 @@ def segment_as(
 
     names = tuple((s.computes, s.stores, s.loads, s.co_reduced) for s in given.segments)
     key = ("groups", fusion, device, misaligned, given.rewrites, names)
-    kept, rewrites = keep(key, grouped)
+    kept, rewrites = memo(key, grouped)
     groups = kept.under(given.segments)
     made = schedule(groups, rewrites)
     refuse_unfit(made.segments, given.segments, groups.names, device)

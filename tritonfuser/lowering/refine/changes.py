@@ -1,4 +1,4 @@
-"""Changes of a way to cut: another value in memory, or one less, and other splits of reductions."""
+"""Changes of a segmentation: one value in memory more or less, and other splits of reductions."""
 
 from __future__ import annotations
 
@@ -17,24 +17,23 @@ from .stored_apart import stored_apart
 from .times import Times
 
 MOST_TRIED = 8
-"""Changes of one way to cut that are tried."""
+"""Changes of one segmentation that are tried: those that may save most."""
 
 MOST_OTHERS = 4
-"""Changes that are tried beside these, of values of another shape, which lie in another order in
-memory, and of small ones that are broadcast."""
+"""Changes that are tried in addition, by values of ``Candidates.others``."""
 
 MOST_AGAIN = 2
-"""Changes that are tried beside these, of values that kernels compute at several indices."""
+"""Changes that are tried in addition, by values that kernels compute at several indices."""
 
 MOST_SPLITS = 6
-"""Splits of the reductions of one way to cut, by dims, that are tried."""
+"""Splits of reductions by dims that are tried for one segmentation."""
 
 
 def try_changes(base: Fusion, times: Times, choice: Choice) -> None:
-    """Time the changes of a way to cut, but for those that cannot be much faster than all known.
+    """Time the changes of a segmentation, except those that cannot be much faster than all so far.
 
-    What may save most is tried first. Parts of neighbouring rows come last: they suit some of the
-    tensors, where a copy may suit all.
+    Changes that may save most come first. Splits into parts of adjacent rows come last: they suit
+    some of the tensors, where a copy of one of them may suit all.
     """
     now = times.known[choice]
     found = candidates(base, now, times.device)
@@ -49,9 +48,9 @@ def try_changes(base: Fusion, times: Times, choice: Choice) -> None:
 
 
 def try_splits(base: Fusion, times: Times, choice: Choice) -> None:
-    """Time other splits of a way to cut, and then its changes.
+    """Time other splits of reductions of a segmentation, and then its other changes.
 
-    These come after all others: of a kernel that is cut otherwise nothing may have to be split.
+    Splits are tried after all other changes, which may make them unnecessary.
     """
     now = times.known[choice]
     splits = _with_other_splits(choice, splits_by_dims(base, now, times.device))
@@ -62,19 +61,20 @@ def try_splits(base: Fusion, times: Times, choice: Choice) -> None:
 
 
 def _first_of(possible: Mapping[Choice, float], most: int) -> dict[Choice, float]:
-    """The choices that may save most."""
+    """The choices that may save most, at most so many."""
     return dict(sorted(possible.items(), key=lambda item: -item[1])[:most])
 
 
 def _try(times: Times, choice: Choice, least: float) -> None:
-    """Time a choice that may take ``least`` seconds, if that is much faster than all known."""
+    """Time a choice that takes at least ``least`` seconds, if that is much faster than all so
+    far."""
     if times.may_be_beaten_by(least) and times.may_try:
         times(choice)
 
 
 def _changed_nothing(times: Times, choice: Choice, other: Choice) -> bool:
-    """Whether the other way to split reductions was seen to be the same, with other values in
-    memory."""
+    """Whether the same change of ``rows`` or ``interleaved`` made no difference to a segmentation
+    with other values in memory."""
     for field in ("rows", "interleaved"):
         value = getattr(other, field)
         if value != getattr(choice, field):
@@ -85,15 +85,15 @@ def _changed_nothing(times: Times, choice: Choice, other: Choice) -> bool:
 
 
 def _possible(now: TimedKernels, choice: Choice) -> dict[Choice, float]:
-    """Choices with other splits, values apart or one less, each with the most seconds that it may
-    save."""
+    """Choices that change splits, or the kernels that store values, or have one value less in
+    memory. Each with the most seconds that it may save."""
     found: dict[Choice, float] = {}
     # Reductions that share a first step are split into factors of their dims.
     shares = any(isinstance(split.parts, tuple) for split in now.segmented.rewrites.splits)
     if shares and not choice.by_dims:
         ways = (CommonRows.APART, CommonRows.WHOLE)
         found.update((replace(choice, rows=rows), now.excess) for rows in ways)
-    # A tensor that lies along columns has its neighbours in rows that follow one another.
+    # A tensor that is contiguous along columns has adjacent elements in successive rows.
     if choice.interleaved and any(split.interleave for split in now.segmented.rewrites.splits):
         found[replace(choice, interleaved=False)] = now.excess
     if choice.rereads_rows and reads_rows_twice(now.segmented):
@@ -107,7 +107,7 @@ def _possible(now: TimedKernels, choice: Choice) -> dict[Choice, float]:
 
 
 def _with_one_more(choice: Choice, saved: Mapping[str, float]) -> dict[Choice, float]:
-    """Choices with one more value in memory, each with the most seconds that it may save."""
+    """Choices with one more value in memory. Each with the most seconds that it may save."""
     kept = choice.kept or ()
     values = {*map(named, kept)}
     return {
@@ -118,7 +118,7 @@ def _with_one_more(choice: Choice, saved: Mapping[str, float]) -> dict[Choice, f
 
 
 def _with_other_splits(choice: Choice, saved: Mapping[ByDims, float]) -> dict[Choice, float]:
-    """Choices with one more reduction split by dims, or split by others."""
+    """Choices with one more reduction split by dims, or with other factors of its split."""
     return {
         replace(choice, by_dims=(*_without(choice.by_dims, split), split)): seconds
         for split, seconds in saved.items()

@@ -1,4 +1,9 @@
-"""What kernels compute again that an earlier kernel has stored, from inputs of more bytes."""
+"""Values that a kernel recomputes from more bytes than an earlier kernel has stored of them.
+
+Example: the sum of two tensors is returned, and halves of it are multiplied by one another. The
+second kernel, over half as many positions, loads both tensors, where the sum has half of their
+bytes.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +13,11 @@ from ...ir import Fusion, Value
 from ..access.bytes_moved import held_bytes
 from ..segments.segment import Segment
 from ..segments.segmented_fusion import SegmentedFusion
+from .recomputation import recomputation_of
 
 
 def computed_again(segmented: SegmentedFusion) -> tuple[str, ...]:
-    """The names of stored values that a later kernel could load in place of what they are made of.
-
-    The sum of two tensors is returned, and halves of it are multiplied by one another: in a kernel
-    of half as many positions, which loads both tensors where the sum has half of their bytes.
-    """
+    """The names of stored values that a later kernel could load rather than recompute."""
     fusion, found, stored = segmented.fusion, dict[str, None](), set[Value]()
     for piece in segmented.segments:
         found.update(dict.fromkeys(_names(fusion, piece, stored)))
@@ -24,6 +26,7 @@ def computed_again(segmented: SegmentedFusion) -> tuple[str, ...]:
 
 
 def _names(fusion: Fusion, piece: Segment, stored: set[Value]) -> Iterator[str]:
+    """The names of such values of one kernel; ``stored`` by earlier kernels."""
     for node in piece.nodes:
         for value in stored.intersection(node.outs).difference(piece.outputs):
             if _loaded_bytes(fusion, piece, value) > held_bytes(fusion, value):
@@ -32,14 +35,5 @@ def _names(fusion: Fusion, piece: Segment, stored: set[Value]) -> Iterator[str]:
 
 def _loaded_bytes(fusion: Fusion, piece: Segment, value: Value) -> int:
     """Bytes of the tensors that a kernel loads to compute a value."""
-    loaded, seen, stack = 0, {value}, [value]
-    while stack:
-        value = stack.pop()
-        node = fusion.producers.get(value)
-        if value in piece.inputs or node is None:
-            loaded += held_bytes(fusion, value)
-            continue
-        fresh = [v for v in node.operands() if v.is_tensor and v not in seen]
-        seen.update(fresh)
-        stack += fresh
-    return loaded
+    found = recomputation_of(fusion, value, lambda v, node: v in piece.inputs)
+    return sum(held_bytes(fusion, loaded) for loaded in found.loaded)

@@ -1,9 +1,9 @@
-"""Inputs that lie across the rows of kernels with reductions, as views that could be copied.
+"""Permuted inputs that are contiguous across the rows of a kernel with reductions.
 
-A layer norm's backward has rows along the features, and the gradient of what comes behind it may
-have them outermost, as where a network mixes tokens. One kernel would fetch a sector for each
-element of it: so one kernel reduces along rows, another over them, and both read all tensors.
-Where the view is in memory in the order of its dims, one kernel does both.
+Example: a layer norm's backward has rows along the features, while the incoming gradient may have
+the features outermost in memory, as in a network that mixes tokens. A single kernel would fetch a
+sector for each element of it. So one kernel reduces along rows, another one over them, and both
+read all tensors. With the gradient copied to memory in the order of its dims, one kernel does both.
 """
 
 from __future__ import annotations
@@ -18,16 +18,17 @@ from ..segments.segmented_fusion import SegmentedFusion
 
 
 def crossing_views(segmented: SegmentedFusion) -> tuple[str, ...]:
-    """The names of permuted inputs of such kernels, more than half as large as the largest."""
+    """The names of such inputs that have more than half of the bytes of their kernel's largest."""
     found = dict[str, None]()
     for piece in segmented.segments:
         problem = piece.problem
         if problem is not None and hint(problem.reduced) > 1 and problem.crosses:
-            found.update(dict.fromkeys(view.name for view in _turned(segmented, piece)))
+            found.update(dict.fromkeys(view.name for view in _permuted(segmented, piece)))
     return tuple(found)
 
 
-def _turned(segmented: SegmentedFusion, piece: Segment) -> Iterator[Value]:
+def _permuted(segmented: SegmentedFusion, piece: Segment) -> Iterator[Value]:
+    """The large inputs of a kernel that are permuted, as the permuted values."""
     fusion = segmented.fusion
     large = max((hint(held_bytes(fusion, v)) for v in piece.inputs if v.is_tensor), default=0)
     for node in piece.nodes:

@@ -1,4 +1,5 @@
-"""Predicted times of kernels, and those that take much longer than the bytes they move."""
+"""Predicted times of kernels, and their excess over the time of the bytes that they have to
+move."""
 
 from __future__ import annotations
 
@@ -18,30 +19,31 @@ from ..segments.segment import Segment
 from ..segments.segmented_fusion import SegmentedFusion
 
 CUT_RESOURCES = ("memory", "L2 cache", "L2 stores", "L1 cache", "instructions")
-"""Resources that another cut may leave less to do: sectors that are read for a few of their bytes,
-values that are computed for each of their uses."""
+"""Resources of which another segmentation may use less: sectors that are read for a few of their
+bytes, values that are computed for each of their uses."""
 
 LIGHT = 0.57
-"""Share of the instructions that the model counts that kernels take at least: of 530 kernels as
-compiled for sm_90 nine tenths have as much or more of their count, by the median kernel's share."""
+"""Lower bound of the instructions of a kernel, as a share of those that the model counts: of 530
+kernels as compiled for sm_90, nine tenths have at least this share of their count, relative to the
+median kernel's share."""
 
 SAME = 1e-3
-"""Part of two times by which they may differ and count as the same."""
+"""Relative difference up to which two times count as the same."""
 
 SLOW = 1.18
-"""A kernel is looked at where it takes at least this many times the time of its bytes."""
+"""A kernel has an excess if it takes at least this many times the time of its bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Excess:
-    """A kernel that takes longer than its bytes need, and how much a change could save.
+    """A kernel that takes longer than its bytes need.
 
     Attributes
     ----------
     piece : Segment
         Its segment.
     seconds : float
-        Its time beyond that of its bytes. A change can save this much at most.
+        Its excess: the predicted time beyond that of its bytes, which a change can save at most.
     """
 
     piece: Segment
@@ -49,7 +51,7 @@ class Excess:
 
     @property
     def values(self) -> frozenset[str]:
-        """The names of what it loads and computes."""
+        """The names of the values that it loads and computes."""
         made = (out.name for node in self.piece.nodes for out in node.outs)
         return frozenset((*made, *(value.name for value in self.piece.inputs)))
 
@@ -60,7 +62,7 @@ class Excess:
         return max((hint(stream.total_bytes) for stream in streams), default=0)
 
     def innermost_axes(self, least: float) -> int:
-        """Axes of the kernel that a tensor of so many bytes is contiguous along, one or another."""
+        """Number of axes that any tensor of at least so many bytes is contiguous along."""
         problem = self.piece.problem
         large = [s for s in problem.streams if hint(s.total_bytes) >= least] if problem else []
         return len({t.axis for s in large for t in s.stride_terms if t.div == t.step == 1})
@@ -68,18 +70,18 @@ class Excess:
 
 @dataclass(frozen=True, slots=True)
 class TimedKernels:
-    """Kernels and their time.
+    """A segmentation and its predicted time.
 
     Attributes
     ----------
     segmented : SegmentedFusion
         The kernels.
     seconds : float
-        Of all of them, without what torch runs.
+        Of all kernels together, without ops that torch runs.
     light : float
-        The same with ``LIGHT`` of the instructions.
+        The same if the kernels had ``LIGHT`` of the predicted instructions.
     excesses : tuple of Excess
-        Of the kernels that take much longer than their share of all bytes.
+        The kernels that take much longer than their bytes need.
     beyond_bytes : float
         Seconds of all kernels beyond those of their bytes.
     """
@@ -91,24 +93,24 @@ class TimedKernels:
     beyond_bytes: float
 
     def is_faster(self, other: TimedKernels, share: float) -> bool:
-        """Whether they take less than a share of the time of others, and no longer if instructions
-        take much less than predicted."""
+        """Whether these kernels take less than a share of the time of others, and are still faster
+        if instructions take much less time than predicted."""
         return self.seconds < share * other.seconds and self.light < other.light
 
     @property
     def excess(self) -> float:
-        """Seconds that changes could save in all kernels, at most."""
+        """The excess of all kernels: the most that changes can save."""
         return sum(each.seconds for each in self.excesses)
 
     def is_like(self, other: TimedKernels) -> bool:
-        """Whether other kernels have the same times, but for a small value in memory: they are cut
-        alike, and what changes would save is the same."""
+        """Whether other kernels have the same time and excess. They then differ in a small value in
+        memory at most, and the same changes would save the same."""
         pairs = (self.seconds, other.seconds), (self.excess, other.excess)
         return all(isclose(*pair, rel_tol=SAME) for pair in pairs)
 
 
 def timed_kernels(segmented: SegmentedFusion, device: DeviceProperties) -> TimedKernels:
-    """Kernels with their time at the sizes of this run. Not for the interpreter."""
+    """A segmentation with its times at the sizes of this run. Not for the interpreter."""
     total = light = constants_of(device).launch_s
     beyond, found = 0.0, []
     shared = shared_bytes(segmented)
@@ -116,7 +118,7 @@ def timed_kernels(segmented: SegmentedFusion, device: DeviceProperties) -> Timed
         time = segment_time(piece)
         if time is not None:
             moved = _bytes_seconds(piece, shared, device)
-            seconds, least = _throughput(time), max(moved, _waits(time))
+            seconds, least = _throughput(time), max(moved, _latency(time))
             total += float(time.seconds)
             beyond += max(float(time.seconds) - moved, 0.0)
             light += float(time.with_instructions(LIGHT).seconds)
@@ -126,26 +128,26 @@ def timed_kernels(segmented: SegmentedFusion, device: DeviceProperties) -> Timed
 
 
 def _throughput(time: KernelTime) -> float:
-    """Seconds of the busiest of the resources that a cut changes; 0 for a product."""
+    """Seconds of the busiest of ``CUT_RESOURCES``; 0 for a matrix product."""
     return float(max(time.resources.get(name, 0.0) for name in CUT_RESOURCES))
 
 
 def _bytes_seconds(
     piece: Segment, shared: Mapping[Value, float], device: DeviceProperties
 ) -> float:
-    """The time of a kernel's bytes. Its reads of values that other kernels read too do not count:
-    one kernel could read them once."""
-    again = sum(shared[value] for value in piece.inputs if value in shared)
-    moved = max(hint(piece.bytes_read) - again, 0.0) + hint(piece.bytes_written)
+    """The time of the bytes that a kernel has to move. Values that several kernels read count once,
+    divided among them: one kernel could read them for all."""
+    repeated = sum(shared[value] for value in piece.inputs if value in shared)
+    moved = max(hint(piece.bytes_read) - repeated, 0.0) + hint(piece.bytes_written)
     return moved / memory_rate(device, constants_of(device))
 
 
-def _waits(time: KernelTime) -> float:
-    """The latency of a kernel: programs would wait as long for other bytes. The instructions of
-    programs that run one after another, which are part of it, may become fewer."""
+def _latency(time: KernelTime) -> float:
+    """Seconds of a kernel's start and latency, which no change saves. Instructions of successive
+    programs are part of the predicted latency; they may become fewer."""
     found = time.resources
-    waits = float(found.get("latency", 0.0)) - float(found.get("instructions", 0.0))
-    return LEAST_KERNEL_S + max(waits, 0.0)
+    latency = float(found.get("latency", 0.0)) - float(found.get("instructions", 0.0))
+    return LEAST_KERNEL_S + max(latency, 0.0)
 
 
 def shared_bytes(segmented: SegmentedFusion) -> dict[Value, float]:

@@ -1,9 +1,9 @@
-"""Instructions that a value in memory saves where a kernel needs it at several indices.
+"""Instructions that are saved if a value that a kernel needs at several indices is in memory.
 
-A kernel computes a value at each index at which it is needed, with all that it is made of: a
-softmax that is used in its place, shifted by one and with its halves swapped, is computed three
-times. With it in memory it is computed once. Of the values that could be in memory and are as
-large, the one that saves most is the last that these uses have in common.
+A kernel computes a value at each index at which it needs it, together with all operands: a softmax
+that is used at its own index, shifted by one, and with its halves swapped, is computed three times.
+With the softmax in memory it is computed once. Of values of equal size on the way to these uses,
+the last common one saves most.
 """
 
 from __future__ import annotations
@@ -22,10 +22,8 @@ from .kernel_times import TimedKernels
 
 
 def saved_instructions(now: TimedKernels) -> Counter[str]:
-    """Instructions of all threads that slow kernels would save, by the names of the values.
-
-    Only of what they need at several indices.
-    """
+    """For each value that slow kernels need at several indices, by name: the instructions of all
+    threads that these kernels would save with it in memory."""
     found = Counter[str]()
     for each in now.excesses:
         walks = _Walks(now.segmented.fusion, each.piece)
@@ -35,7 +33,7 @@ def saved_instructions(now: TimedKernels) -> Counter[str]:
 
 
 class _Walks:
-    """What a segment's kernel computes, and what is left of it with a value in memory."""
+    """The values that a segment's kernel computes, with one of them in memory or without."""
 
     def __init__(self, fusion: Fusion, piece: Segment) -> None:
         self._fusion, self._loaded, self._reads = fusion, frozenset(piece.inputs), KnownReads()
@@ -49,23 +47,24 @@ class _Walks:
 
     @property
     def repeated(self) -> list[Value]:
-        """The tensors that are computed at several indices."""
+        """The tensors that the kernel computes at several indices."""
         counts = Counter(read.value for read in self._all if read.value.is_tensor)
         return [value for value, count in counts.items() if count > 1]
 
     def saved(self, value: Value) -> int:
-        """Instructions that a value in memory saves, but for those of computing it once."""
+        """Instructions that are saved with a value in memory, less those of computing it once."""
         left = self._count(self._computed(self._roots, value))
         each = (self._computed([read]) for read in self._all if read.value == value)
         return self._instructions - left - min(map(self._count, each))
 
     def _computed(self, roots: Iterable[Read], *stored: Value) -> set[Read]:
+        """The reads that are computed for some roots, if ``stored`` values are loaded."""
         loaded: Container[Value] = self._loaded.union(stored)
         found = walk(self._fusion, roots, self._homes, loaded, self._reads)
         return {Read(read.value, read.index) for read in found.computed}
 
     def _count(self, computed: Iterable[Read]) -> int:
-        """Instructions of computed values, each along the axes that its index has."""
+        """Instructions of computed values, each at all positions of the axes of its index."""
         return sum(
             rough_instructions(self._fusion.producers[read.value])
             * hint(extent(frozenset().union(*map(axes_of, read.index))))

@@ -16,23 +16,23 @@ from ..segments.segmented_fusion import SegmentedFusion
 
 
 def rereads_rows_in_next_kernel(segmented: SegmentedFusion) -> bool:
-    """Whether a kernel that reduces rows and columns is followed by one that reads the rows again.
+    """Whether a kernel that reduces along and over rows is followed by one that reads them again.
 
-    What needs the column results cannot be in their kernel. Its own kernel reads the rows again,
-    and could compute the row reductions as well: ``softmax(x, 1) * rsqrt(sum(x, 0))``.
+    Values that need the results of columns cannot be in the kernel of these. The later kernel reads
+    the rows again, and could compute the row reductions too: ``softmax(x, 1) * rsqrt(sum(x, 0))``.
     """
     pieces = segmented.segments
-    hosts = [piece for piece in pieces if _is_along_and_over_rows(piece)]
-    return any(_reads_again(host, user) for host, user in product(hosts, pieces))
+    first = [piece for piece in pieces if _is_along_and_over_rows(piece)]
+    return any(_reads_again(earlier, later) for earlier, later in product(first, pieces))
 
 
 def reads_rows_twice(segmented: SegmentedFusion) -> bool:
-    """Whether a kernel reads its rows in two loops."""
+    """Whether some kernel reads its rows in two loops."""
     return any(_read_twice(segmented))
 
 
 def few_read_rows_twice(segmented: SegmentedFusion) -> bool:
-    """Whether few programs of a kernel read their rows in two loops.
+    """Whether some kernel of few programs reads its rows in two loops.
 
     Two kernels would read the same bytes, and the first could divide each row among programs. With
     many programs the second loop hits caches: a layer norm of 3011 x 22040 in float32 takes 144 us
@@ -54,13 +54,15 @@ def _read_twice(segmented: SegmentedFusion) -> Iterator[tuple[Problem, KernelTil
 
 
 def _is_along_and_over_rows(piece: Segment) -> bool:
+    """Whether a kernel has reductions along its rows and over them."""
     problem = piece.problem
     return problem is not None and problem.outer_members > 0 and problem.reduction_depth > 0
 
 
-def _reads_again(host: Segment, user: Segment) -> bool:
-    assert host.problem is not None
-    made, read = set(host.outputs), set(user.inputs)
-    most = hint(host.problem.parallel) * hint(host.problem.reduced)
-    both = (value for value in host.inputs if value in read and value.is_tensor)
-    return not made.isdisjoint(read) and any(hint(value.tensor.numel) >= most for value in both)
+def _reads_again(earlier: Segment, later: Segment) -> bool:
+    """Whether a kernel reads results of an earlier one, and a full tensor that this one reads."""
+    assert earlier.problem is not None
+    stored, read = set(earlier.outputs), set(later.inputs)
+    full = hint(earlier.problem.parallel) * hint(earlier.problem.reduced)
+    both = (value for value in earlier.inputs if value in read and value.is_tensor)
+    return not stored.isdisjoint(read) and any(hint(value.tensor.numel) >= full for value in both)

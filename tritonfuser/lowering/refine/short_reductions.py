@@ -1,8 +1,8 @@
-"""Reductions of a few elements along memory, which are unrolled where their kernels are slow.
+"""Unrolls reductions of a few contiguous elements, if their kernels are slow.
 
-A tile has a row for each of them. What is computed of positions along such a row is computed for
-each element, a shifted neighbour once more, and rows of another length are another kernel's.
-Unrolled they are elementwise ops of one kernel, whose positions along the row are numbers.
+As a reduction, each has a row of a tile: functions of positions along the row are computed for each
+element, shifted neighbours are computed again, and rows of other lengths need another kernel.
+Unrolled, they are elementwise ops of one kernel, in which positions along the row are constants.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def with_short_unrolled(
     device: DeviceProperties,
     ways: Callable[[], tuple[SegmentedFusion, ...]],
 ) -> SegmentedFusion:
-    """The kernels; those without short reductions where the cost model says that they are faster.
+    """The kernels, or those with short reductions unrolled, if these are predicted to be faster.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ def with_short_unrolled(
     short : collection of str
         The names of the reductions that can be unrolled.
     ways : callable
-        Cuts the fusion with all of them unrolled, in several ways.
+        Segments the fusion with all of them unrolled, in several ways.
     """
     if device.is_cpu or not _computes(first, short):
         return first
@@ -44,6 +44,7 @@ def with_short_unrolled(
 
 
 def _computes(segmented: SegmentedFusion, names: Collection[str]) -> bool:
+    """Whether some kernel has one of these reductions."""
     return any(_reduces(piece, names) for piece in segmented.segments)
 
 

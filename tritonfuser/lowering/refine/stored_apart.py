@@ -1,9 +1,9 @@
-"""Values that kernels with reductions store, and that kernels without could.
+"""Values that kernels with reductions store, and that a flat kernel could store instead.
 
-A kernel that reduces rows has tiles of whole rows. Where these are short, and the tensors of a
-kernel lie in several orders, each row is a piece of memory by itself: its ends are parts of
-sectors. A kernel without reductions has tiles over all dims, and transposes whatever their lengths
-are. It reads the rows once more, and the results of their reductions.
+A kernel that reduces rows has tiles of whole rows. If rows are short, and the tensors of the kernel
+have different memory orders, each row of some tensors is a short run of its own, whose ends share
+sectors with other rows. A flat kernel has tiles over all dims and can transpose, whatever their
+lengths. It reads the rows once more, and the results of their reductions.
 """
 
 from __future__ import annotations
@@ -19,19 +19,21 @@ from .kernel_times import TimedKernels
 
 
 def stored_apart(now: TimedKernels) -> Iterator[tuple[tuple[str, ...], float]]:
-    """The names of such values of slow kernels, each with the most seconds that this may save: of
-    those that need no result of their kernel, and of all."""
+    """Tuples of names of such values, each with the most seconds that a flat kernel may save.
+
+    For each slow kernel two tuples: the values that need no result of its reductions, and all.
+    """
     for each in now.excesses:
         full = list(_of_rows(each.piece))
-        after = _after_reductions(each.piece)
-        without = [value for value in full if value not in after]
-        for values in (without, full):
-            if values and (values is full or len(without) < len(full)):
+        dependent = _dependent_on_reductions(each.piece)
+        independent = [value for value in full if value not in dependent]
+        for values in (independent, full):
+            if values and (values is full or len(independent) < len(full)):
                 yield tuple(value.name for value in values), each.seconds - LEAST_KERNEL_S
 
 
 def _of_rows(piece: Segment) -> Iterator[Value]:
-    """What a kernel with reductions along its rows stores for each of their elements."""
+    """The values that a kernel with reductions along its rows stores for each element of a row."""
     problem = piece.problem
     if problem is None or not problem.reduction_depth or problem.scans:
         return
@@ -40,8 +42,8 @@ def _of_rows(piece: Segment) -> Iterator[Value]:
             yield store.value
 
 
-def _after_reductions(piece: Segment) -> set[Value]:
-    """The results of a kernel's reductions, and all that it computes of them."""
+def _dependent_on_reductions(piece: Segment) -> set[Value]:
+    """The results of a kernel's reductions, and all values that it computes from them."""
     found: set[Value] = set()
     for node in piece.nodes:
         if is_reducer(node) or not found.isdisjoint(node.operands()):

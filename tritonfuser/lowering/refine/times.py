@@ -1,4 +1,4 @@
-"""``Times``: the ways to cut a fusion that were tried, with their kernels."""
+"""``Times``: the segmentations of a fusion that were tried, with their predicted times."""
 
 from __future__ import annotations
 
@@ -13,29 +13,35 @@ from ..segments.segmented_fusion import SegmentedFusion
 from .kernel_times import TimedKernels, timed_kernels
 
 CALLS = 50_000
-"""Calls that win back the time in which ways to cut are tried, if all that is lost is saved."""
+"""Calls of a definition that pay for the search, if it saves all excess time of its kernels."""
 
 NODE_S = 1.5e-4
-"""Seconds of a way to cut for each node, and each store of the heuristics' kernels: 0.08 to 0.33 ms
+"""Seconds to try a segmentation, for each node times each store of the first one: 0.08 to 0.33 ms
 of twelve definitions of random graphs and models, on a CPU of 2.5 GHz."""
 
 BETTER = 0.1
-"""Share of the time of the fastest that a change must be able to save to be tried. What may save
-less seldom does: of 125 random definitions two have another cut for it, of 0.95 times the speed by
-the model, and the search takes a sixth less."""
+"""A change is tried if it may save at least this share of the fastest time. What may save less
+seldom does: of 125 random definitions two have another segmentation for it, of 0.95 times the speed
+by the model, and the search takes a sixth less."""
 
 FEWEST_TRIED = 8
-"""Ways to cut that are tried at least."""
+"""Segmentations that are tried, at least."""
 
 
 @dataclass(frozen=True)
 class Times:
-    """The kernels of choices and their times, each found once.
+    """The segmentations of choices with their times, each made once.
 
     Attributes
     ----------
+    device : DeviceProperties
+        The device.
+    make : callable
+        Segments the fusion by a choice.
+    known : dict of Choice to TimedKernels
+        The segmentations that were made; the first is the heuristics'.
     most : float
-        Choices that are worth their time.
+        Most segmentations to make beside the first.
     """
 
     device: DeviceProperties
@@ -45,7 +51,7 @@ class Times:
 
     @property
     def may_try(self) -> bool:
-        """Whether another choice is worth its time."""
+        """Whether the time for another segmentation is left."""
         return len(self.known) <= self.most
 
     def __call__(self, choice: Choice) -> TimedKernels:
@@ -55,16 +61,16 @@ class Times:
 
     @property
     def least(self) -> float:
-        """Seconds of the fastest."""
+        """Seconds of the fastest segmentation so far."""
         return min(each.seconds for each in self.known.values())
 
     def may_be_beaten_by(self, seconds: float) -> bool:
-        """Whether kernels that take so long would be much faster than all that are known."""
+        """Whether kernels of so many seconds would be much faster than all so far."""
         return seconds < (1 - BETTER) * self.least
 
 
 def worth_trying(now: TimedKernels, fusion: Fusion) -> int:
-    """Ways to cut a fusion that are worth their time."""
+    """Most segmentations to try: as many as ``CALLS`` calls may pay for."""
     stores = sum(len(piece.stores) for piece in now.segmented.segments)
     of_one = NODE_S * max(len(fusion.nodes) * stores, 1)
     return max(int(CALLS * now.excess / of_one), FEWEST_TRIED)

@@ -1,4 +1,4 @@
-"""Lowerings that keep what schedules have in common make the same kernels, and refuse the same."""
+"""Lowerings that share a memo make the same kernels, and refuse the same schedules."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tritonfuser.cache.dry_run import lower_for
 from tritonfuser.cache.lru import LRU
 from tritonfuser.errors import TritonFuserError
 from tritonfuser.frontend.tune.candidates import candidates, neighbours
-from tritonfuser.lowering.keeping import anew
+from tritonfuser.lowering.memo import no_memo
 from tritonfuser.lowering.run_options import RunOptions
 from tritonfuser.lowering.schedules import schedule_of
 
@@ -37,10 +37,10 @@ def _columns():
     return fd, [torch.empty(4096, 1024, device="meta"), torch.empty(512, 64, device="meta")]
 
 
-def _made(fd, inputs, schedule, keep):
+def _made(fd, inputs, schedule, memo):
     options = RunOptions(arch="sm_90", schedule=schedule)
     try:
-        lowered, _ = lower_for(fd.fusion.ir, inputs, options, keep=keep)
+        lowered, _ = lower_for(fd.fusion.ir, inputs, options, memo=memo)
     except TritonFuserError as error:
         return error.message
     return schedule_of(lowered.segmented), lowered.sources
@@ -64,9 +64,9 @@ def _check_kernels(make):
     near = list(neighbours(first))
     drawn = candidates(first, rng, schedulers=True)
     tried = [*rng.sample(near, min(COUNT, len(near))), *(next(drawn) for _ in range(COUNT))]
-    keep = LRU(64).get_or_make
-    found = [_made(fd, inputs, schedule, keep) for schedule in tried]
-    assert found == [_made(fd, inputs, schedule, anew) for schedule in tried]
+    memo = LRU(64).get_or_make
+    found = [_made(fd, inputs, schedule, memo) for schedule in tried]
+    assert found == [_made(fd, inputs, schedule, no_memo) for schedule in tried]
     assert sum(not isinstance(one, str) for one in found) > COUNT // 2
 
 
@@ -75,7 +75,7 @@ def test_what_is_the_same_is_made_once():
     made = []
     kept = LRU(64)
 
-    def keep(key, make):
+    def memo(key, make):
         return kept.get_or_make(key, lambda: made.append(key[0]) or make())
 
     chosen = schedule_of(fd.segments(inputs, arch="sm_90"))
@@ -83,7 +83,7 @@ def test_what_is_the_same_is_made_once():
         s for s in neighbours(fd.segments(inputs, arch="sm_90")) if s.rewrites == chosen.rewrites
     ]
     for schedule in near:
-        _made(fd, inputs, schedule, keep)
+        _made(fd, inputs, schedule, memo)
     assert made.count("simplify") == made.count("groups") == 1
     kernels = len(chosen.segments)
     assert kernels < made.count("kernel") < kernels * len(near) // 2
