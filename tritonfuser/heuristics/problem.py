@@ -1,7 +1,7 @@
-"""The facts of one kernel that schedulers decide by: extents, memory traffic, device.
+"""``Problem``: the facts of one kernel that schedulers decide by: extents, memory traffic, device.
 
-A kernel has two axes. Axis x runs over its results, or over its rows. Axis r runs along a row: over
-the elements that are reduced or scanned.
+A kernel has two axes. Axis x runs over rows, or over all elements of a kernel without reductions.
+Axis r runs along a row: over the elements that are reduced or scanned.
 """
 
 from __future__ import annotations
@@ -16,37 +16,38 @@ from .params import HeuristicParams
 from .streams import Stream
 
 RANDOM_WORDS = 4
-"""Random words of one draw. In rows of a length that is no multiple of it they move between
-lanes."""
+"""Random words of one Philox counter. Where the length of rows is no multiple of it, they have to
+be exchanged between lanes."""
 
 MANY_LOADS = 5
-"""Loads of an element from which on a thread of a flat kernel has fewer elements: one vector of
-each tensor. H200, rotary embedding of 8 x 4096 x 32 x 128: 166 us with 8 warps and one vector, 175
+"""From so many loaded tensors on, a thread of a flat kernel has fewer elements: one vector of each
+tensor. H200, rotary embedding of 8 x 4096 x 32 x 128: 166 us with 8 warps and one vector, 175
 with 4 and several; its backward 170 and 198. Where tiles have two sides, each load along another
 side has addresses of its own: with 16 elements, kernels of 8 loads and more took 128 to 255
 registers."""
 
 MANY_OPS = 24
-"""Ops of an element from which on it has fewer too. How many of their results a thread has at a
-time is the compiler's order: the cost model counts registers by the logarithm of the ops."""
+"""From so many ops for an element on, a thread has fewer elements too. How many of their results
+are live at a time depends on the compiler's order: the cost model counts registers by the logarithm
+of the ops."""
 
 L2_SPEEDUP = 2
-"""Bandwidth of the L2 cache over that of memory, about (64 bytes a clock of each of an H100's
-multiprocessors, and what it copies)."""
+"""Bandwidth of the L2 cache as a multiple of that of memory, about: on an H100, 64 bytes a clock
+for each multiprocessor, over the bandwidth of a copy."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Core:
-    """The op that a kernel is built around: all else that it computes comes before it or after it.
+    """The op that a kernel is built around, with a prologue before it and an epilogue after it.
 
-    A class for each such op has its facts.
+    The base of one class for each such op, which has the op's facts.
 
     Attributes
     ----------
     scheduler : str
-        The scheduler that the kernel is by.
+        The name of the scheduler of such kernels.
     words : str
-        What the op is.
+        The name of the op in texts.
     """
 
     scheduler: ClassVar[str]
@@ -63,27 +64,27 @@ class Core:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ElementWork:
-    """Instructions that a kernel needs for an element, and its reductions.
+    """Instructions of a kernel for each element of its loop nest, and its reductions.
 
     Attributes
     ----------
     before, after : float
-        Instructions of what the kernel's reductions need, without any of their results, and of all
-        else. In kernels that read rows more than once the former are in every pass.
+        Instructions before and after the reductions: of operands of reductions, and of all other
+        values. In kernels that read rows more than once, the former are repeated in every pass.
     reducing : float
         Instructions of the reductions.
     special_before, special_after : float
-        Those of ``before`` and ``after`` that the pipe of special functions takes.
+        Those of ``before`` and ``after`` that the special function unit executes.
     reductions : int
         Reductions along rows, and scans.
     carried : int
-        Reductions whose result so far every element of a step carries along a row. Means and
-        variances are carried by threads.
+        Those of ``reductions`` with an accumulator for every element of a step. Means and variances
+        have accumulators for each thread instead.
     draws : int
         Random numbers.
     registers : float
-        Registers that a thread takes for each that the cost model predicts. Above 1 where a
-        compiled kernel of the segment took more.
+        Factor on the registers that the cost model predicts. Above 1 where a compiled kernel of the
+        segment took more.
     """
 
     before: float = 0.0
@@ -101,8 +102,7 @@ class ElementWork:
 class Problem:
     """One segment as schedulers see it. Extents are hints where sizes vary.
 
-    What follows from its facts is found once, when it is first asked for: choosing params asks for
-    some of it dozens of times.
+    Derived facts are cached properties: choosing params asks for some of them dozens of times.
 
     Attributes
     ----------
@@ -111,74 +111,79 @@ class Problem:
     reduced : int
         Positions of axis r. 1 where nothing is reduced or scanned.
     reduction_depth : int
-        Reductions along r on the longest chain in which each needs the one before. 0 for none.
+        Length of the longest chain of reductions along r in which each depends on the one before.
+        0 for no reduction.
     reduction_passes : int
-        Passes over a row that they take, if each ends its own: results of neighbouring rows are
-        reduced without one (``co_reduced``). 0 for as many as ``reduction_depth``.
+        Passes over a row that these reductions take. Fewer than ``reduction_depth`` where results
+        of neighbouring rows are reduced (``co_reduced``), which takes no pass. 0 for as many as
+        ``reduction_depth``.
     full_outputs : bool
-        Some result runs over both axes.
+        Some result runs along both axes.
     dependent_outputs, independent_outputs : bool
-        Some result over both axes needs a reduction of the kernel; some needs none.
+        Some result along both axes depends on a reduction of the kernel; some does not.
     scans : bool
         The kernel has a scan along r.
     outer_members : int
         Reductions over x (over the rows), which a kernel may have in addition to those along r.
     outer_loops : int
-        Loops over the rows, one after the other, that they take with what needs their results.
+        Successive loops over the rows that these take, together with values that depend on their
+        results.
     outer_batch : int
-        Positions of x that the reductions over x keep: each has a result of its own. 1 for none.
+        Extent of the part of x that the reductions over x do not reduce (a batch): each position
+        has a result of its own. 1 for none.
     rows_split : bool
-        The reductions over x are the first of two steps: each reduces one share of the rows. The
-        shares are among ``outer_batch``.
+        The reductions over x are first steps of split reductions: each reduces one share of the
+        rows. The shares are part of ``outer_batch``.
     may_split : bool
-        Reductions of the kernel may still be done in two steps.
+        Reductions of the kernel may still be split into two steps.
     shares : float
-        Parts of reductions that are split over programs, as a multiple of those that their
-        scheduler wants.
+        Factor on the number of parts that schedulers want for split reductions.
     co_reduced : int
-        Neighbouring rows whose results are reduced once more, so that one program must hold them
-        all. 1 for none.
+        Number of neighbouring rows whose results are reduced once more, so that one program must
+        have all of them. 1 for none.
     order : tuple of tuple of int
-        The numbers of the axes of x by which params name them, outermost first, in groups whose
-        order is free. Empty where something else says the order.
+        The numbers by which params name the axes of x, outermost first, in groups. Params may
+        reorder axes within a group. Empty where the order is fixed.
     axes : tuple of int
-        The extents of the axes of a kernel, outermost first: those of x, then those of a row.
+        The extents of the axes of the loop nest, outermost first: those that x consists of, then
+        those that r consists of.
     row_axes : int
-        How many of them, the last ones, are those of a row. 0 of a flat kernel.
+        How many of ``axes``, the last ones, belong to r. 0 for a flat kernel.
     across : tuple of int
-        The places among ``axes`` of those that are the second side of a flat kernel's tiles, in the
-        order of memory of the tensors that lie along them (a transpose). Empty for none.
+        Indices into ``axes`` of those along the second side of a flat kernel's tiles, in the memory
+        order of the tensors that are contiguous along them (a transpose). Empty for none.
     crossing : int
-        Positions of the axes of ``across``. 1 for none.
+        Extent of the axes of ``across`` together. 1 for none.
     result_bytes : int
-        Bytes of the results of reductions that are stored.
+        Bytes of stored results of reductions.
     streams : tuple of Stream
-        The tensors that are read and written.
+        The tensors that are read and written, without these results.
     results : tuple of Stream
-        Where the results of reductions along rows lie that are stored, one for each row: their
-        bytes are among ``result_bytes``.
+        The stored results of reductions along rows, one element for each row. Their bytes are part
+        of ``result_bytes``.
     ops_per_element : int
-        Ops of the kernel.
+        Number of ops of the kernel.
     accumulators : int
-        Numbers that a lane carries along a row for all reductions: 2 for a mean and variance.
+        Accumulators of all reductions for each lane: a mean with a variance has 2.
     published_sums : int
-        Sums of a row that programs sharing it have to exchange. 0 where they cannot share rows.
+        Partial sums that programs which share a row have to exchange for it. 0 where programs
+        cannot share rows.
     draws_random : bool
         Random numbers are drawn for each element.
     online_softmax : bool
-        The reductions are a maximum and sums of exponentials below it.
+        The reductions are a maximum and sums of exponentials below it, which one pass computes.
     vector_elements : int
-        Elements of a vectorized load, where rows are contiguous and tiles can be moved to begin at
-        one. 1 elsewhere.
+        Elements of a vectorized load, where rows are contiguous but may begin inside vectors, and
+        tiles can be shifted to begin at vectors. 1 elsewhere.
     one_run : bool
-        The dims of each reduction are one run of every tensor that runs along them: one after the
-        other, the steps along them go on where those along the next one end.
+        Each tensor can be indexed by a single stride along the dims of each reduction: the stride
+        of a dim is the stride of the next one times its extent.
     row_varies : bool
-        The length of a row varies between runs, so it is not cut into a block and tails.
+        The length of a row varies between runs, so that it is not divided into a block and tails.
     rows_vary : bool
-        The number of rows does.
+        The number of rows varies between runs.
     core : Core or None
-        The op that the rest is fused with. None where there is no such op.
+        The op that the kernel is built around. None for most kernels.
     device : DeviceProperties
         The device to schedule for.
     """
@@ -223,7 +228,7 @@ class Problem:
 
     @cached_property
     def _key(self) -> int:
-        # What nearly all problems differ in: they are keys, with many facts of many tensors.
+        # A few facts in which nearly all problems differ: hashing all of them would be slow.
         tensors = tuple(stream.total_bytes for stream in self.streams)
         return hash((self.axes, self.parallel, self.reduced, self.across, self.order, tensors))
 
@@ -245,17 +250,17 @@ class Problem:
 
     @cached_property
     def is_flat(self) -> bool:
-        """Whether the kernel has axes, and none of a row."""
+        """Whether the kernel has no rows (``axes`` are known, and none belongs to r)."""
         return bool(self.axes) and not self.row_axes
 
     @cached_property
     def gathers(self) -> bool:
-        """Whether a tensor is read at indices of another."""
+        """Whether a tensor is read at indices of another one."""
         return any(stream.held_bytes for stream in self.streams)
 
     @cached_property
     def places(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """The places among ``axes`` of those of x, and of those of a row."""
+        """The indices into ``axes`` of those of x, and of those of r."""
         first = len(self.axes) - self.row_axes
         return tuple(range(first)), tuple(range(first, len(self.axes)))
 
@@ -271,23 +276,23 @@ class Problem:
     def crosses(self) -> bool:
         """Whether a large tensor is contiguous along the other axis than most of the bytes.
 
-        A program with one row would fetch a sector for each of its elements, from the L2 cache
-        where other programs want its other elements. Tensors for which that takes less time than a
-        launch do not count.
+        A program with one row would fetch a sector for each element of it, at best from the L2
+        cache, where programs of other rows fetched it. Tensors for which that takes less time than
+        a launch do not count.
         """
         launch = self.device.launch_s
         return not self.on_cpu and self._seconds_of_sectors(self.crossing_streams) > launch
 
     @property
     def crossing_loses(self) -> bool:
-        """Whether the sectors that such tensors take in a kernel with one row a program cost more
-        than kernels with other tiles, which read all tensors once more."""
+        """Whether fetching these sectors takes longer than separate kernels with other tiles, which
+        read all tensors once more."""
         once = self.moved_bytes / self.device.bandwidth_bytes_per_s
         return self.crosses and self._seconds_of_sectors(self.crossing_streams) > once
 
     @cached_property
     def moved_bytes(self) -> int:
-        """Bytes that a kernel reads and writes, each element once."""
+        """Bytes that the kernel reads and writes, each element once."""
         return sum(s.fetched_bytes for s in self.streams)
 
     @cached_property
@@ -299,27 +304,27 @@ class Problem:
 
     @property
     def scatters(self) -> bool:
-        """Whether a large tensor is contiguous along neither axis, but along one further out.
+        """Whether a large tensor is contiguous along the innermost positions of neither axis.
 
-        Any tile of the two axes fetches a sector for each of its elements. As for ``crosses``,
+        Any tile then fetches a sector for each of its elements. As for ``crosses``,
         tensors for which that takes less time than a launch do not count.
         """
         known = [s for s in self.large_streams if s.x_stride and s.r_stride]
-        apart = [s for s in known if 1 not in (s.x_stride, s.r_stride)]
-        return not self.on_cpu and self._seconds_of_sectors(apart) > self.device.launch_s
+        strided = [s for s in known if 1 not in (s.x_stride, s.r_stride)]
+        return not self.on_cpu and self._seconds_of_sectors(strided) > self.device.launch_s
 
     def _seconds_of_sectors(self, streams: Sequence[Stream]) -> float:
-        """Seconds to fetch a sector from the L2 cache for each element of tensors."""
+        """Seconds to fetch one sector for each element of tensors, from the L2 cache."""
         fetched = sum(s.total_bytes * SECTOR_BYTES // s.item_bytes for s in streams)
         return fetched / (L2_SPEEDUP * self.device.bandwidth_bytes_per_s)
 
     def scaled(self, parts: int) -> int:
-        """Parts of a reduction, of which the heuristics want so many: ``shares`` times as many."""
+        """The number of parts that a scheduler wants, times ``shares``."""
         return 1 + round(self.shares * (parts - 1))
 
     @property
     def passes_to_reduce(self) -> int:
-        """Passes over a row until all its reductions are known."""
+        """Passes over a row until the results of all its reductions are known."""
         return 1 if self.online_softmax else self.reduction_passes or self.reduction_depth
 
     @cached_property
@@ -334,39 +339,40 @@ class Problem:
 
     @property
     def has_many_ops(self) -> bool:
-        """Whether they should have few elements because of what is computed of each."""
+        """Whether threads should have few elements because of the number of ops."""
         return self.ops_per_element > MANY_OPS
 
     @cached_property
     def full_streams(self) -> tuple[Stream, ...]:
-        """The tensors that run over both axes."""
+        """The tensors that run along both axes."""
         return tuple(s for s in self.streams if s.along_x and s.along_r)
 
     @cached_property
     def full_loads(self) -> tuple[Stream, ...]:
-        """The tensors over both axes that are read."""
+        """The loaded tensors among ``full_streams``."""
         return tuple(s for s in self.full_streams if not s.is_store)
 
     @cached_property
     def loaded_words(self) -> float:
-        """Registers that hold what is loaded for a position of both axes, vectors as they are."""
+        """Registers for what is loaded at one position of both axes; 16-bit elements take half of
+        one."""
         return sum(max(s.item_bytes / WORD_BYTES, 0.5) for s in self.full_loads)
 
     @cached_property
     def full_stores(self) -> tuple[Stream, ...]:
-        """The tensors over both axes that are written."""
+        """The stored tensors among ``full_streams``."""
         return tuple(s for s in self.full_streams if s.is_store)
 
     @cached_property
     def large_streams(self) -> tuple[Stream, ...]:
-        """The full streams without those of less than a quarter of the bytes of the largest."""
+        """The full streams with at least a quarter of the bytes of the largest one."""
         full = self.full_streams
         most = max((s.total_bytes for s in full), default=0)
         return tuple(s for s in full if 4 * s.total_bytes >= most)
 
     @cached_property
     def large_loads(self) -> tuple[Stream, ...]:
-        """The large tensors that are read."""
+        """The loaded tensors among ``large_streams``."""
         return tuple(s for s in self.large_streams if not s.is_store)
 
     @cached_property

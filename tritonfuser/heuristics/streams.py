@@ -1,4 +1,4 @@
-"""The facts of one tensor that a kernel reads or writes: bytes, strides, reuse by neighbours."""
+"""``Stream``: the facts of one tensor that a kernel reads or writes: bytes, strides, reuse."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ class StrideTerm:
     Attributes
     ----------
     axis : int
-        The place of the axis among ``Problem.axes``.
+        Index of the axis in ``Problem.axes``.
     div : int
-        Neighbouring positions of the axis that have the same offset.
+        Number of adjacent positions of the axis that have the same offset.
     extent : int
-        Steps before the term starts from 0 again.
+        Number of steps before the term starts from 0 again.
     step : int
-        The stride: elements of memory from one step to the next.
+        The stride, in elements.
     is_indexed : bool
-        The axis is one that an index tensor is read along, and the step stands for anywhere.
+        The axis enters the offset through an index tensor: the elements may be anywhere, and
+        ``step`` is only large enough that no two of them share a sector.
     """
 
     axis: int
@@ -39,38 +40,35 @@ class Stream:
     item_bytes : int
         Bytes of an element in memory.
     along_x : bool
-        Its elements differ along axis x.
+        It runs along axis x: its elements differ from one position of x to another.
     along_r : bool
-        Its elements differ along axis r.
+        It runs along axis r.
     x_stride : int or None
-        Elements of memory from one position of x to the next. 0 where the tensor does not run along
-        x. None where the stride is not the same everywhere.
+        Stride along the innermost positions of x, in elements. 0 where the tensor does not run
+        along x. None where the stride is not constant.
     r_stride : int or None
         The same for axis r.
     is_store : bool
-        The kernel writes it.
+        The kernel stores it; otherwise it loads it.
     is_late : bool
-        No reduction of its rows needs it, as the weight of a norm: where rows are read more than
-        once, it is loaded in the last pass alone.
+        No reduction along the rows needs it, as the weight of a norm: in kernels that read rows in
+        several passes, only the last pass loads it.
     contiguous_run : int
-        Positions of x that are contiguous in memory before the tensor repeats or jumps. 0 where all
-        of them are.
+        Number of innermost positions of x that are contiguous in memory. 0 where all of them are.
     x_same, r_same : int
-        Neighbouring positions of x, and of r, that have the same element.
+        Number of adjacent positions of x, and of r, that have the same element.
     total_bytes : int
-        Bytes of all its elements.
+        Bytes of the elements that the kernel accesses, each once.
     accessed : (int, int)
-        The share of positions at which it is loaded or stored, as numerator and denominator: others
-        are masked.
+        Share of the positions at which it is loaded or stored, as (numerator, denominator). It is
+        masked at the others.
     held_bytes : int
-        Bytes of the whole tensor in memory, where it is read at an index of another tensor; else 0.
+        Bytes of the whole tensor in memory, if it is read at indices of another tensor; else 0.
     known_bytes : int
-        Those of them that another load of the kernel has, at places so near that the L1 cache
-        still has them.
+        Of ``total_bytes``, those that another load of the kernel fetches shortly before, so that
+        they hit the L1 cache.
     stride_terms : tuple of StrideTerm
-        Its offset: the sum of these terms. What is read at an index of another
-        tensor may be anywhere: the steps of its terms are so large that no two elements share a
-        sector. Where a sum of axes is divided, the terms are approximate.
+        The terms whose sum is its offset. Approximate where a sum of axes is divided.
     """
 
     item_bytes: int
@@ -90,19 +88,19 @@ class Stream:
     stride_terms: tuple[StrideTerm, ...] = ()
 
     def __hash__(self) -> int:
-        # What nearly all tensors of a kernel differ in: they are keys, with many facts.
+        # A few facts in which nearly all tensors of a kernel differ: hashing all would be slow.
         return hash(
             (self.total_bytes, self.item_bytes, self.is_store, self.x_stride, self.r_stride)
         )
 
     @property
     def fetched_bytes(self) -> int:
-        """Bytes that the L2 cache or memory is asked for."""
+        """Bytes that are fetched from the L2 cache or memory: those that miss the L1 cache."""
         return self.total_bytes - self.known_bytes
 
     @property
     def is_in_last_pass(self) -> bool:
-        """Whether the last pass over a row alone loads or stores it."""
+        """Whether only the last pass over a row loads or stores it."""
         return self.is_store or self.is_late
 
     @property

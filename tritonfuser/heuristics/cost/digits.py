@@ -1,12 +1,13 @@
 """Instructions of index arithmetic: quotients and remainders of the positions of a tile.
 
-A tensor that lies along the axes of a side as one has its elements at the positions themselves.
-Others need the position along each axis: its digits, in a number system whose bases are the
-extents. Loads at the same positions share them.
+The position along a side of a tile is one number, even if the side consists of several axes. A
+tensor whose offset is linear in it needs no index arithmetic. Others need the position along each
+axis: its *digits*, in a mixed-radix number system whose bases are the extents. Loads at the same
+positions share them.
 
-They count for rows. In flat kernels a vector has one position, whose digits are among what an
-access takes. H200, two random definitions whose flat kernels would have tiles of two sides for them
-took 1.06 and 1.07 times as long.
+Digits are counted along rows only. In flat kernels a vector has one position, whose digits are part
+of the cost of an access. H200, two random definitions whose flat kernels would have tiles of two
+sides to save digits took 1.06 and 1.07 times as long.
 """
 
 from __future__ import annotations
@@ -17,24 +18,25 @@ from math import prod
 from ..streams import Stream
 
 QUOTIENT = 3.0
-"""Instructions of a quotient by a constant on sm_90: a wide multiply, a shift, and one for the sign
-of the number."""
+"""Instructions of a quotient by a constant on sm_90: a wide multiply, a shift, and one for the
+sign.
+"""
 
 SHIFT = 1.0
-"""Instructions of one by a power of two."""
+"""Instructions of a quotient by a power of two."""
 
 REMAINDER = 1.0
-"""Instructions of a remainder beside the quotient."""
+"""Instructions of a remainder, once the quotient is known."""
 
 
 Digit = tuple[int, int]
-"""(positions that have the same digit, digits there are)."""
+"""(div, extent): the digit ``position // div % extent``."""
 
 
 def index_instructions(
     axes: Sequence[int], places: Sequence[int], digits: Collection[Digit]
 ) -> float:
-    """Instructions of some digits of a position.
+    """Instructions to compute some digits of one position.
 
     Parameters
     ----------
@@ -54,8 +56,8 @@ def index_instructions(
 
 
 def digits_of(axes: Sequence[int], places: Sequence[int], stream: Stream) -> list[Digit]:
-    """The digits of a position along a side that a tensor needs; none where it lies along all of
-    the side, or along nothing of it."""
+    """The digits of a position along a side that the offset of a tensor needs. None if the offset
+    is linear in the position, or the tensor does not run along the side."""
     here = [term for term in stream.stride_terms if term.axis in places and term.extent > 1]
     if not here or (len(places) == 1 and here[0].div == 1 and here[0].extent == axes[places[0]]):
         return []

@@ -1,4 +1,4 @@
-"""Programs, steps and tiles of a kernel, by its params."""
+"""``KernelTile``: programs, steps and tile sizes of a kernel, from its params."""
 
 from __future__ import annotations
 
@@ -24,32 +24,33 @@ from .numbers import PLAIN, Numbers
 
 
 class KernelTile(NamedTuple):
-    """What one program has in a step.
+    """The tile of a program in one step, and the number of steps.
 
     Attributes
     ----------
     programs : int
         Programs of the kernel.
     steps : float
-        Steps of the loop of one of them. 1 without a loop. Tails behind it are parts of a step.
+        Steps of a program's loop in one pass; 1 without a loop. A tail behind the loop counts as a
+        fraction of a step.
     passes : int
         How often the loop runs over the same elements.
     x, r : int
-        Positions of axis x and of axis r in a step, tails among them where they are in registers.
+        Positions of axis x and of axis r in a step. With rows in registers, ``r`` includes tails.
     loops : bool
-        Whether there is a loop: along rows that take several steps, or over rows.
+        Whether there is a loop: along rows, or over rows.
     keeps_rows : bool
-        Whether rows are whole in registers.
+        Whether whole rows are in registers.
     kept : int
-        Elements of the end of a row that stay in registers while a loop reads the rest.
+        Elements of tails that stay in registers from one pass of a loop to the next.
     over_rows : bool
-        Whether the loop is over rows: what all rows share is loaded once, before it.
+        Whether the loop is over rows: tensors that all rows share are loaded once, before it.
     pieces : int
-        Parts of a row that are reduced apart: what all threads have of it, and each other tail.
+        Number of pieces of a row that are reduced separately: see ``_pieces``.
     masked : bool
-        Whether elements that steps of the loop load have masks.
+        Whether loads in the loop have masks.
     staged : bool
-        Whether each thread has whole rows, loaded through shared memory.
+        Whether each thread has whole rows, which pass through shared memory.
     """
 
     programs: int
@@ -67,7 +68,7 @@ class KernelTile(NamedTuple):
 
 
 def tile_of(problem: Problem, params: HeuristicParams) -> KernelTile:
-    """The tile of a kernel."""
+    """The tile of the kernel with these params."""
     if isinstance(params, PointwiseParams):
         return KernelTile(ceil_div(problem.parallel, params.block_x), 1, 1, params.block_x, 1)
     if isinstance(params, TransposeParams):
@@ -114,11 +115,12 @@ def _rows(problem: Problem, params: HeuristicParams) -> KernelTile:
 
 
 def _pieces(problem: Problem, params: KernelParams, tiling: RowTiling) -> int:
-    """Parts of a row that are reduced apart.
+    """Number of pieces of a row that are reduced separately.
 
-    Tails as wide as a block are added to it, but for the edges of rows that begin inside vectors.
-    Those of which all threads have elements are reduced as one. Of several rows threads have whole
-    vectors, so that a row of fewer elements takes some of the threads.
+    Tails as wide as the block are first added to it, except the edges of rows that begin inside
+    vectors. All pieces that have elements for every thread are then reduced as one. A program with
+    several rows gives each thread whole vectors, so a piece needs more elements to reach all
+    threads.
     """
     rows, block, edges = tiling.rows, tiling.block, tiling.tails if tiling.align > 1 else ()
     tails = [*(n for n in tiling.tails if n != block), *(n for n in edges[-1:] if n == block)]
@@ -140,10 +142,9 @@ class Launches(NamedTuple):
     tile : KernelTile
         Their tiles.
     warps, stages, prefetches : array
-        Their warps, the stages of the pipelines of their loops, and whether loads are begun a step
-        ahead, into registers.
+        ``num_warps``, ``num_stages`` and ``prefetches`` of their params.
     aligned : bool
-        Whether tiles of some of them begin at vectors.
+        Whether some of them have tiles that begin at vectors (``align``).
     """
 
     tile: KernelTile
@@ -165,7 +166,7 @@ def launches_of(problem: Problem, params: Sequence[KernelParams]) -> Launches:
 
 
 def _array_or_one(numbers: tuple[Number, ...]) -> Number:
-    """An array, or the one number that all are."""
+    """An array, or a single number if all are equal."""
     return np.array(numbers, float) if len(set(numbers)) > 1 else numbers[0]
 
 
@@ -191,10 +192,10 @@ def loop_over_rows(problem: Problem, rows: Number, row: Number, m: Numbers) -> K
 def loop_along_rows(
     problem: Problem, is_reduction: bool, rows: Number, block: Number, tails: Number, m: Numbers
 ) -> KernelTile:
-    """The tile of programs that loop along rows, once where they only reduce them.
+    """The tile of programs that loop along rows: in one pass if they only reduce them.
 
-    What a scan has made of an element is there in the same step. Where several passes read a row
-    its tails stay in registers. Those of rows that are read once are parts of a step behind it.
+    A scan needs no pass of its own before its results are used: they are known in the same step.
+    With several passes, tails stay in registers; with one, they count as a fraction of a step.
     """
     whole = m.maximum(ceil_div(max(problem.reduced, 1) - tails, block), 1)
     steps = whole + (tails / block if is_reduction else 0)

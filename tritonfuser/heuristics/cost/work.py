@@ -1,4 +1,4 @@
-"""The instructions of a kernel, by the number of elements that its nodes compute."""
+"""``KernelWork``: the instructions of a kernel's nodes, and ``ElementWork`` from it."""
 
 from __future__ import annotations
 
@@ -10,25 +10,24 @@ from ..problem import ElementWork, Problem
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NodeWork:
-    """Instructions of all nodes of a kernel that have as many elements.
+    """Instructions of all nodes of a kernel with the same number of elements.
 
     Attributes
     ----------
     elements : int
         Elements of each of these nodes.
     before, after : float
-        Instructions for an element of what the kernel's reductions need and none of their results,
-        and of all else.
+        Instructions for an element, before and after the reductions: see ``ElementWork``.
     special_before, special_after : float
-        Those of them that the pipe of special functions takes.
+        Those of them that the special function unit executes.
     fast_before, fast_after : float
-        Those of them that no pipe of half the issue rate takes: ``Instructions.full_rate``.
+        Those of them that are issued at the full rate: see ``Instructions.full_rate``.
     reducing : float
-        Instructions of the reductions and scans of so many elements, for each of them.
+        Instructions for an element of reductions and scans over so many elements.
     fast_reducing : float
-        As ``fast_before``.
+        Those of ``reducing`` that are issued at the full rate.
     reductions, carried : int
-        Of these, as in ``ElementWork``.
+        Numbers of these reductions and scans: see ``ElementWork``.
     """
 
     elements: int
@@ -44,7 +43,7 @@ class NodeWork:
     carried: int = 0
 
     def add(self, more: Instructions, late: bool) -> NodeWork:
-        """With the instructions of one more node."""
+        """With the instructions of one more node; ``late`` if it depends on a reduction."""
         if late:
             return replace(
                 self,
@@ -62,7 +61,7 @@ class NodeWork:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class KernelWork:
-    """What a kernel computes. Sizes that vary are open in it.
+    """What a kernel computes. Element counts may be sizes that vary.
 
     Attributes
     ----------
@@ -79,9 +78,9 @@ class KernelWork:
 def element_work(work: KernelWork, problem: Problem) -> ElementWork:
     """The instructions for each element of a kernel's loop nest.
 
-    What has fewer elements, as the mean of a row, counts by its share of them. A reduction of the
-    results of rows counts for nothing along them. Instructions are as many of the integer pipe,
-    which starts fewer in a clock than are issued, as take as long.
+    A node with fewer elements, as the mean of a row, counts by its share of them. A reduction of
+    results of rows does not count along the rows. Instructions are in units of the integer pipe,
+    which is slower than the issue rate: those that are issued at the full rate count less.
     """
     rates = problem.device.rates
     saved = max(1 - rates.integer / rates.issue, 0.0)
@@ -109,11 +108,11 @@ def element_work(work: KernelWork, problem: Problem) -> ElementWork:
 
 
 def _share(problem: Problem, elements: int, positions: int) -> float:
-    """Elements that are computed of a node for each position of a kernel.
+    """Elements of a node that are computed for each position of a kernel.
 
-    A flat kernel computes what is broadcast at each position of its tile. In a tile of two sides
-    all threads along a column compute what lies along its rows; only what lies along the second
-    side alone counts once.
+    A flat kernel computes broadcast values again at each position of its tile. In a tile of two
+    sides this holds for values along the first side only; a value along the second side alone is
+    computed once.
     """
     share = min(elements / positions, 1.0)
     if problem.is_flat and elements > 1 and elements != problem.crossing:
