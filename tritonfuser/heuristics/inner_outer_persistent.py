@@ -17,7 +17,7 @@ from .params import HeuristicParams, InnerOuterPersistentParams
 from .params.fields import Power
 from .problem import Problem
 from .programs import idle_reason, leaves_idle
-from .requirements import NO_SCAN, ROWS_ALONG_MEMORY, ROWS_APART, first_reason
+from .requirements import NO_CROSSING_TENSOR, NO_SCAN, ROWS_ALONG_MEMORY, first_reason
 from .row_tiling import max_tails, row_alignment, tile_row
 
 MIN_ROWS_PER_PROGRAM = 2
@@ -34,7 +34,7 @@ def reject_reason(problem: Problem) -> str | None:
         return "it does not reduce over rows"
     if not problem.parallel or not problem.reduced:
         return "there are no elements to reduce"
-    reason = first_reason(problem, NO_SCAN, ROWS_ALONG_MEMORY, ROWS_APART)
+    reason = first_reason(problem, NO_SCAN, ROWS_ALONG_MEMORY, NO_CROSSING_TENSOR)
     if reason is not None:
         return reason
     if problem.on_cpu:

@@ -27,10 +27,10 @@ from .problem import Problem
 from .programs import are_few
 from .requirements import (
     HAS_REDUCTION,
+    NO_CROSSING_TENSOR,
     NO_OUTER_REDUCTION,
     NO_SCAN,
     ROWS_ALONG_MEMORY,
-    ROWS_APART,
     first_reason,
     normalization_reason,
 )
@@ -63,8 +63,8 @@ def reject_reason(problem: Problem) -> str | None:
     if reason is not None:
         return reason
     rows = _rows_across(problem)
-    if rows == 1 and not ROWS_APART.holds(problem):
-        return ROWS_APART.reason
+    if rows == 1 and not NO_CROSSING_TENSOR.holds(problem):
+        return NO_CROSSING_TENSOR.reason
     return normalization_reason(problem, ceil_div(problem.parallel, rows))
 
 

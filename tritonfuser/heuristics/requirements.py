@@ -34,7 +34,7 @@ FLAT = Requirement(lambda p: not (p.reduction_depth or p.outer_members), "it has
 ROWS_ALONG_MEMORY = Requirement(lambda p: p.inner, "rows lie across memory")
 ROWS_ACROSS_MEMORY = Requirement(lambda p: not p.inner, "rows lie along memory")
 
-ROWS_APART = Requirement(
+NO_CROSSING_TENSOR = Requirement(
     lambda p: not (p.inner and p.crossing_loses), "a large tensor lies across the rows of a program"
 )
 
@@ -48,15 +48,16 @@ def first_reason(problem: Problem, *requirements: Requirement) -> str | None:
 
 
 MAX_CO_REDUCED = 64
-"""Rows that one program may reduce together. Of more, a step has less than a cache line each."""
+"""Most rows that one program may reduce together. With more, a step has less than a cache line of
+each."""
 
-PASSES_APART = 1.5
-"""Bytes that separate kernels for the reductions and for what follows move, over those of one: the
-rows are read twice."""
+SEPARATE_BYTES = 1.5
+"""Bytes that separate kernels move (one for the reductions, one for the ops that follow) as a
+multiple of those of one kernel: they read the rows twice."""
 
 
 def normalization_reason(problem: Problem, programs: int) -> str | None:
-    """Why one kernel should not normalize rows with ``programs`` programs of a row, or None.
+    """None, or why one kernel should not normalize rows, by ``programs`` programs of one row each.
 
     A row is the work of one program, so a few long rows leave most of the device idle.
     """
@@ -73,24 +74,24 @@ def normalization_reason(problem: Problem, programs: int) -> str | None:
 
 
 def _long_rows_lose(problem: Problem, programs: int, row: int) -> bool:
-    """Whether separate kernels for the reductions and for what follows take less time.
+    """Whether separate kernels, for the reductions and for the ops that follow, take less time.
 
-    They read rows that lie along memory twice, by all SMs. One kernel reads rows that fit in
-    registers once, by as many SMs as it has programs.
+    They read the rows twice, with all SMs. One kernel reads rows that fit in registers once, with
+    as many SMs as it has programs.
     """
-    together = _seconds_once(problem) / share_of_bandwidth(problem, programs)
+    together = _seconds_of_bytes(problem) / share_of_bandwidth(problem, programs)
     if not fits_registers(row):
-        together *= PASSES_APART
-    return together > _seconds_apart(problem)
+        together *= SEPARATE_BYTES
+    return together > _seconds_separate(problem)
 
 
-def _seconds_apart(problem: Problem) -> float:
-    """Seconds of separate kernels, with two more launches: of the parts that rows are split into,
-    and of what follows."""
-    return PASSES_APART * _seconds_once(problem) + 2 * problem.device.launch_s
+def _seconds_separate(problem: Problem) -> float:
+    """Seconds of separate kernels, with two more launches: for the second step of the split rows,
+    and for the ops that follow."""
+    return SEPARATE_BYTES * _seconds_of_bytes(problem) + 2 * problem.device.launch_s
 
 
-def _seconds_once(problem: Problem) -> float:
+def _seconds_of_bytes(problem: Problem) -> float:
     """Seconds to move all tensors that run along rows once."""
     items = sum(stream.item_bytes for stream in problem.streams if stream.along_r)
     return problem.parallel * problem.reduced * items / problem.device.bandwidth_bytes_per_s

@@ -354,10 +354,10 @@ def test_a_group_norm_backward_of_long_rows_is_one_kernel_and_the_sums_of_its_su
 def test_splits_that_changed_nothing_are_not_tried_again():
     first, kept = Choice(kept=()), Choice(kept=("a",))
     times = times_of.Times(H200, None, {first: Timed(1.0, 0.9), kept: Timed(0.9, 0.5)})
-    whole, apart = (replace(first, rows=rows) for rows in (CommonRows.WHOLE, CommonRows.APART))
+    whole, apart = (replace(first, rows=rows) for rows in (CommonRows.WHOLE, CommonRows.SEPARATE))
     times.known.update({whole: Timed(1.0, 0.9), apart: Timed(1.1, 0.9)})
     assert changes._changed_nothing(times, kept, replace(kept, rows=CommonRows.WHOLE))
-    assert not changes._changed_nothing(times, kept, replace(kept, rows=CommonRows.APART))
+    assert not changes._changed_nothing(times, kept, replace(kept, rows=CommonRows.SEPARATE))
     assert not changes._changed_nothing(times, kept, replace(kept, interleaved=False))
 
 

@@ -71,7 +71,7 @@ def _bandwidth_share(problem: Problem, facts: ColumnFacts, block_x: int) -> floa
     return BANDWIDTH_SHARES[contiguous] * min(programs / problem.device.sm_count, 1.0)
 
 
-APART_SHARE = 0.9
+SEPARATE_SHARE = 0.9
 """Share of the bandwidth of full loops that kernels of one pass each reach. H200, backward of a
 softmax over the columns of 8192 x 8192: loops of 128 programs took 161 us, torch.compile's kernels
 155."""
@@ -89,17 +89,17 @@ def few_loops_reason(problem: Problem) -> str | None:
     block_x = loop_tile(problem).block_x
     share = _bandwidth_share(problem, facts, block_x)
     passes = 1 + problem.passes_to_reduce
-    if _seconds_of_passes(problem, passes, share) <= _seconds_apart(problem):
+    if _seconds_of_passes(problem, passes, share) <= _seconds_separate(problem):
         return None
     programs = ceil_div(problem.parallel, block_x)
     return f"loops of {programs} programs over {block_x} columns reach {share:.0%} of the bandwidth"
 
 
-def _seconds_apart(problem: Problem) -> float:
+def _seconds_separate(problem: Problem) -> float:
     """Seconds of a pointwise kernel behind reductions in parts, of two launches each."""
     passes = 1 + problem.reduction_depth
     launches = 2 * problem.reduction_depth * problem.device.launch_s
-    return _seconds_of_passes(problem, passes, APART_SHARE) + launches
+    return _seconds_of_passes(problem, passes, SEPARATE_SHARE) + launches
 
 
 def _seconds_of_passes(problem: Problem, passes: int, share: float) -> float:

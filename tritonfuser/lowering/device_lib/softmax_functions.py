@@ -1,4 +1,7 @@
-"""Functions of softmax kernels: exponentials of x <= 0, and the online softmax's running sums."""
+"""Functions of softmax kernels: exponentials of x <= 0, and the running sums of online softmax.
+
+A *lane* is the elements of a row that one thread has: ``width`` of them, adjacent or ``strided``.
+"""
 
 # Triton reads the annotations of a jitted function as types of its arguments.
 # ruff: noqa: ANN001, ANN201, ANN202
@@ -52,21 +55,21 @@ def _max_or_nan(a, b):
 
 
 @triton.jit
-def _by_lane(x, width: tl.constexpr, apart: tl.constexpr):
+def _by_lane(x, width: tl.constexpr, strided: tl.constexpr):
     """A tile with the ``width`` elements of each lane along an axis of their own.
 
     ``[X, R] -> [X, R // width, width]``, or ``[X, width, R // width]`` where the elements of a lane
-    are not neighbours (``apart``). The tile of one row has no X.
+    are ``strided``. The tile of one row has no X.
     """
     lanes: tl.constexpr = x.shape[len(x.shape) - 1] // width
     if len(x.shape) == 1:
-        if apart:
+        if strided:
             x = tl.reshape(x, [width, lanes])
         else:
             x = tl.reshape(x, [lanes, width])
     else:
         rows: tl.constexpr = x.shape[0]
-        if apart:
+        if strided:
             x = tl.reshape(x, [rows, width, lanes])
         else:
             x = tl.reshape(x, [rows, lanes, width])
@@ -74,37 +77,37 @@ def _by_lane(x, width: tl.constexpr, apart: tl.constexpr):
 
 
 @triton.jit
-def lane_max(x, width: tl.constexpr, apart: tl.constexpr):
-    """``[X, R] -> [X, R // width]``: the largest of each lane's elements (of one thread)."""
+def lane_max(x, width: tl.constexpr, strided: tl.constexpr):
+    """``[X, R] -> [X, R // width]``: the maximum of each lane."""
     if width > 1:
-        axis: tl.constexpr = len(x.shape) - 1 if apart else len(x.shape)
-        x = tl.reduce(_by_lane(x, width, apart), axis, _max_or_nan)
+        axis: tl.constexpr = len(x.shape) - 1 if strided else len(x.shape)
+        x = tl.reduce(_by_lane(x, width, strided), axis, _max_or_nan)
     return x
 
 
 @triton.jit
-def lane_sum(x, width: tl.constexpr, apart: tl.constexpr):
-    """``[X, R] -> [X, R // width]``: the sum of each lane's elements (of one thread)."""
+def lane_sum(x, width: tl.constexpr, strided: tl.constexpr):
+    """``[X, R] -> [X, R // width]``: the sum of each lane."""
     if width > 1:
-        axis: tl.constexpr = len(x.shape) - 1 if apart else len(x.shape)
-        x = tl.sum(_by_lane(x, width, apart), axis, dtype=x.dtype)
+        axis: tl.constexpr = len(x.shape) - 1 if strided else len(x.shape)
+        x = tl.sum(_by_lane(x, width, strided), axis, dtype=x.dtype)
     return x
 
 
 @triton.jit
-def lane_spread(x, width: tl.constexpr, apart: tl.constexpr):
-    """``[X, R // width] -> [X, R]``: what each lane has, for each of its elements."""
+def lane_spread(x, width: tl.constexpr, strided: tl.constexpr):
+    """``[X, R // width] -> [X, R]``: the value of each lane, repeated for its elements."""
     if width > 1:
         lanes: tl.constexpr = x.shape[len(x.shape) - 1]
         if len(x.shape) == 1:
-            if apart:
+            if strided:
                 each = tl.broadcast_to(x[None, :], [width, lanes])
             else:
                 each = tl.broadcast_to(x[:, None], [lanes, width])
             x = tl.reshape(each, [lanes * width])
         else:
             rows: tl.constexpr = x.shape[0]
-            if apart:
+            if strided:
                 each = tl.broadcast_to(x[:, None, :], [rows, width, lanes])
             else:
                 each = tl.broadcast_to(x[:, :, None], [rows, lanes, width])
@@ -113,12 +116,12 @@ def lane_spread(x, width: tl.constexpr, apart: tl.constexpr):
 
 
 @triton.jit
-def lane_base(top, width: tl.constexpr, apart: tl.constexpr):
+def lane_base(top, width: tl.constexpr, strided: tl.constexpr):
     """``[X, R // width] -> [X, R]``: the running maximum of each element's lane.
 
-    It is subtracted before exp, so it is 0 in place of -inf: ``-inf - -inf`` would be NaN.
+    0 in place of -inf: it is subtracted before exp, and ``-inf - -inf`` would be NaN.
     """
-    return lane_spread(tl.where(top == float("-inf"), 0.0, top), width, apart)
+    return lane_spread(tl.where(top == float("-inf"), 0.0, top), width, strided)
 
 
 @triton.jit

@@ -1,4 +1,4 @@
-"""Flat kernels: their times by the model, and what may be fused into one."""
+"""Predicted times of flat kernels, and whether fusing two of them is faster."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ...heuristics.problem import ElementWork, Problem
 
 @dataclass(frozen=True)
 class JoinedKernels:
-    """Two ways to compute a value beside a flat kernel: fused into it, or in a kernel of its own.
+    """A flat kernel and a value that may be fused into it, or have a kernel of its own.
 
     Attributes
     ----------
@@ -36,8 +36,8 @@ def is_slower_joined(kernels: JoinedKernels) -> bool:
     The value's axes may differ from those of the flat kernel. Its elements are then matched with
     the kernel's positions by their row-major number, so its tensors may be accessed out of order.
     """
-    apart = _flat_seconds(kernels.first) + _flat_seconds(kernels.second)
-    return _flat_seconds(kernels.joined) > apart + kernels.joined.device.launch_s
+    separate = _flat_seconds(kernels.first) + _flat_seconds(kernels.second)
+    return _flat_seconds(kernels.joined) > separate + kernels.joined.device.launch_s
 
 
 def _flat_seconds(problem: Problem) -> float:
@@ -49,14 +49,14 @@ def _flat_seconds(problem: Problem) -> float:
 
 
 def flat_time(problem: Problem, params: HeuristicParams) -> KernelTime:
-    """The time of a flat problem's kernel by the model, before it is known what it computes."""
+    """The predicted time of a flat kernel whose instructions are not known yet."""
     found = predicted(problem, params, flat_work(problem))
     assert found is not None
     return found
 
 
 def flat_work(problem: Problem) -> ElementWork:
-    """The instructions of a flat problem by the number of its ops, with one random number where it
+    """An estimate of a flat kernel's work: an instruction for each op, and one random number if it
     draws any."""
     draws = int(problem.draws_random)
     return ElementWork(before=float(problem.ops_per_element), draws=draws)

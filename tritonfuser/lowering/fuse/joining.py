@@ -1,4 +1,5 @@
-"""Whether an anchor may join a fusion group, and the group with it."""
+"""``Joining``: whether an anchor may join a fusion group: it is legal, saves time, and
+schedulable."""
 
 from __future__ import annotations
 
@@ -32,27 +33,26 @@ RIDER_BYTES = 1 << 20
 than one more launch."""
 
 BOXES_LAUNCHES = 1.5
-"""Launches that all boxes of a value may take at positions that they do not have, to join a kernel.
-Memory hides some of it. It lies between two definitions: where boxes take 1.67 launches, kernels of
-their own take 0.64 of the time of one kernel (H200, measured), and where they take 1.27, 1.10 of it
-(by the cost model)."""
+"""Most time, in launches, that a kernel may spend at positions that its boxes of a value do not
+have. Memory traffic hides some of it. The limit lies between two definitions: at 1.67 launches,
+separate kernels take 0.64 of the time of the joint one (H200, measured); at 1.27 launches 1.10 of
+it (by the cost model)."""
 
 
 @dataclass(frozen=True)
 class Joining:
-    """Decides whether an anchor joins a group: is it legal, is it worth it, who schedules it.
+    """Decides whether an anchor joins a group: it must be legal, save time, and be schedulable.
 
     Attributes
     ----------
     maker : AnchorMaker
-        Of the fusion.
+        Makes the anchors of the fusion.
     problem : callable
-        What schedulers are asked about a group.
+        The problem of a group, for schedulers.
     co_reduced : frozenset of Value
-        The reductions that may join a kernel whose programs have several rows each, to reduce
-        results of those rows.
+        Reductions of results of neighbouring rows, which may join the kernel of those rows.
     rules : Rules
-        What holds for the whole grouping.
+        Settings of the grouping.
     """
 
     maker: AnchorMaker
@@ -61,14 +61,14 @@ class Joining:
     rules: Rules
 
     def joined(self, anchor: Anchor, group: FusionGroup, graph: GroupGraph) -> FusionGroup | str:
-        """The group with the anchor in it, or why the anchor stays out.
+        """The group with the anchor in it, or the reason why the anchor cannot join.
 
         Parameters
         ----------
         anchor : Anchor
             In its own axes.
         group : FusionGroup
-            One of the ``graph``.
+            A group of ``graph``.
         """
         co_reduces = anchor.value in self.co_reduced
         nesting = nesting_of(anchor, group, co_reduces, self._rider_bytes(anchor, group))
@@ -76,7 +76,7 @@ class Joining:
             return OTHER_AXES
         if nesting is Nesting.OVER_ROWS and not self.rules.over_rows:
             return "what uses the rows reduces them"
-        if self._is_apart(anchor, group):
+        if self._must_be_stored_flat(anchor, group):
             return "it is stored by a kernel without reductions"
         reason = self._why_not_worth(anchor, group, nesting, graph)
         if reason is not None:
@@ -88,15 +88,13 @@ class Joining:
         if reason is None:
             reason = self._why_scattered(group, grown)
         if reason is None and nesting is Nesting.SAME_EXTENTS:
-            apart = self._why_not_in_rows if grown.reduced else self._why_apart
-            reason = apart(anchor, group, grown)
+            why_not = self._why_not_in_rows if grown.reduced else self._why_slower_joined
+            reason = why_not(anchor, group, grown)
         return reason or self._why_elsewhere(anchor, group, graph) or grown
 
     def _why_elsewhere(self, anchor: Anchor, group: FusionGroup, graph: GroupGraph) -> str | None:
-        """None, or why a result along a kernel's rows that needs none of its tensors is not in it.
-
-        A kernel without reductions loads what it reads anyway.
-        """
+        """None, or why a result along a kernel's rows does not join it: it reads none of the
+        tensors of this kernel, and a flat kernel loads them already."""
         tensors = anchor.loaded_tensors
         along = bool(group.reduced) and set(anchor.parallel).issuperset(group.reduced)
         if anchor.member is not None or not along or not tensors:
@@ -108,18 +106,18 @@ class Joining:
         found = any(not isinstance(self.joined(anchor, other, graph), str) for other in others)
         return "a kernel without reductions loads what it reads" if found else None
 
-    def _is_apart(self, anchor: Anchor, group: FusionGroup) -> bool:
-        """Whether one of them reduces, and the other stores what is to be stored without."""
+    def _must_be_stored_flat(self, anchor: Anchor, group: FusionGroup) -> bool:
+        """Whether one of them reduces, and the other stores a value of ``Rules.stored_flat``."""
         if anchor.member is None:
-            return bool(group.reduced) and anchor.value.name in self.rules.apart
-        return any(store.value.name in self.rules.apart for store in group.stores)
+            return bool(group.reduced) and anchor.value.name in self.rules.stored_flat
+        return any(store.value.name in self.rules.stored_flat for store in group.stores)
 
     def _rider_bytes(self, anchor: Anchor, group: FusionGroup) -> int | None:
-        """The most bytes that a result with fewer positions than a flat kernel may have to join it.
+        """The most bytes of a result with fewer positions than a flat kernel that may join it.
 
-        None for any number, 0 for not at all. All programs compute the result, also at positions
-        that it does not have. This must take less time than the launch that is saved; all boxes of
-        a value together may take ``BOXES_LAUNCHES``.
+        None for any number, 0 if it may not join. The kernel computes the result at all its
+        positions, also at those that the result does not have. That must take less time than the
+        launch that is saved; for all boxes of a value together, ``BOXES_LAUNCHES``.
         """
         idle = hint(group.loops.row_extent) - hint(anchor.loops.row_extent)
         device = self.rules.device
@@ -131,9 +129,9 @@ class Joining:
         return RIDER_BYTES if anchor.part is None else None
 
     def _instructions(self, anchor: Anchor) -> int:
-        """Instructions for an element of an anchor, about.
+        """An estimate of the instructions for an element of an anchor.
 
-        Also where the kernel has the same ops: it has them at positions of its own.
+        Ops that the kernel has already count too: it computes them at other positions.
         """
         if anchor.part is None:
             return sum(rough_instructions(n) for n in anchor.footprint.nodes if is_fused(n))
@@ -142,7 +140,7 @@ class Joining:
     def _why_not_worth(
         self, anchor: Anchor, group: FusionGroup, nesting: Nesting, graph: GroupGraph
     ) -> str | None:
-        """None, or why an anchor and a group should not share a kernel."""
+        """None, or why an anchor and a group gain nothing from sharing a kernel."""
         if nesting is not Nesting.SAME_EXTENTS:
             return None if _shares_work(anchor, group) else SHARES_NOTHING
         if anchor.member is None or self._same_direction(anchor, group, graph):
@@ -176,7 +174,8 @@ class Joining:
         return refused
 
     def _why_scattered(self, group: FusionGroup, grown: FusionGroup) -> str | None:
-        """None, or why an anchor brings in a tensor that no tile of the kernel is contiguous in."""
+        """None, or why an anchor should not join: it adds a tensor that no tile is contiguous
+        along."""
         if not grown.reduced or not scatters(self.problem(grown)):
             return None
         before = scatters(self.problem(group))
@@ -185,10 +184,10 @@ class Joining:
     def _why_not_in_rows(
         self, anchor: Anchor, group: FusionGroup, grown: FusionGroup
     ) -> str | None:
-        """None, or why a box that reads no result of a kernel is not computed along its rows.
+        """None, or why a box of a value, which reads no result of a kernel, does not join it.
 
-        Rows that are too few for the device may be split, but not the box, whose axes are its own.
-        Where they are not split, a kernel of its own has programs for the SMs that idle.
+        If the kernel has too few rows for the device, they may be split later, but the box, whose
+        axes are its own, may not. If they are not split, a kernel of the box can use the idle SMs.
         """
         if anchor.member is not None or _follows(anchor, group):
             return None
@@ -198,8 +197,10 @@ class Joining:
         fill = has_programs(self.problem(group)) and has_programs(self.problem(grown))
         return None if fill else "its rows are too few for the device"
 
-    def _why_apart(self, anchor: Anchor, group: FusionGroup, grown: FusionGroup) -> str | None:
-        """None, or why two flat kernels take less time than one over the axes of the group."""
+    def _why_slower_joined(
+        self, anchor: Anchor, group: FusionGroup, grown: FusionGroup
+    ) -> str | None:
+        """None, or why two flat kernels are faster than one over the axes of the group."""
         same = is_known_equal(anchor.loops.row_extent, group.loops.row_extent)
         if not same or self.rules.device.is_cpu:
             return None
@@ -211,12 +212,13 @@ class Joining:
 
 
 def _follows(anchor: Anchor, group: FusionGroup) -> bool:
-    """Whether an anchor reads results of a group."""
+    """Whether an anchor reads results of the group's reductions, at their own index."""
     return not anchor.footprint.at_own_index.isdisjoint(group.computed_at)
 
 
 def _shares_work(anchor: Anchor, group: FusionGroup) -> bool:
-    """Whether one kernel saves a load or an op. Flat kernels take any anchor, to save a launch."""
+    """Whether joining saves a load or an op. Flat groups take any anchor, since that saves a
+    launch."""
     if not group.reduced or _follows(anchor, group):
         return True
     if not anchor.footprint.nodes.isdisjoint(group.nodes):

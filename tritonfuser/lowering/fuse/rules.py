@@ -1,4 +1,4 @@
-"""``Rules``: what holds for each grouping of a fusion."""
+"""``Rules``: the settings of a grouping."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from ...ir import Value
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What holds for each grouping of a fusion, however far it is rewritten.
+    """Settings that all groupings of a fusion share, before and after its reductions are split.
 
     Attributes
     ----------
     device : DeviceProperties
         The device to schedule for.
     fuse_all : bool
-        All matrix products that can be kernels are, with all that can be in them.
+        Whether all matrix products that can be generated kernels are, with every op that fits.
     misaligned : frozenset of Value
         Inputs that do not start at a multiple of 16 bytes.
     over_rows : bool
-        Whether reductions over rows may join kernels along these.
+        Whether reductions over rows may join kernels that reduce along these rows.
     rereads_rows : bool
         Whether a kernel may read its rows twice.
-    apart : frozenset of str
-        Values that are stored by kernels without reductions.
+    stored_flat : frozenset of str
+        Names of values that flat kernels store.
     """
 
     device: DeviceProperties
@@ -33,4 +33,4 @@ class Rules:
     misaligned: frozenset[Value] = frozenset()
     over_rows: bool = True
     rereads_rows: bool = True
-    apart: frozenset[str] = frozenset()
+    stored_flat: frozenset[str] = frozenset()

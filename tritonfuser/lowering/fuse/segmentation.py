@@ -1,4 +1,4 @@
-"""``Segmenter``: which nodes share a kernel, under which params, and why; all stages in order.
+"""``Segmenter``: which nodes share a kernel, with which params, and why; all stages in order.
 
 ``Segmenter`` chooses a schedule and makes the segments of it on the way. The stages, each from the
 result of the one before:
@@ -12,9 +12,9 @@ result of the one before:
 4. Schedule: each group becomes a segment with params (``scheduling.py``), which is then emitted.
 
 ``segment_as`` makes the segments of a given schedule by the same stages. It chooses nothing, so
-that it needs one grouping. ``Segmenter`` does not make its segments that way: it has the groups
-already, and where sizes vary it has splits whose parts are chosen anew at each size, which a
-schedule has not.
+one grouping is enough. ``Segmenter`` does not call it for the schedule that it has chosen: it has
+the groups already, and for open sizes its splits have parts that are chosen at each size, which no
+schedule can express.
 """
 
 from __future__ import annotations
@@ -43,27 +43,26 @@ from .splits.split_policy import ByDims, CommonRows, choose_splits
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What is decided before kernels are grouped; None for what heuristics decide.
+    """Decisions that precede grouping. None: heuristics decide.
 
     Attributes
     ----------
     kept : tuple of str or None
-        The values that all kernels but the first to compute them read from memory.
+        Names of values that are materialized: one kernel stores them, all others load them.
     rows : CommonRows or None
         Whether reductions are split to share the rows of other kernels.
     over_rows : bool
-        Whether reductions over rows may join kernels along these.
+        Whether reductions over rows may join kernels that reduce along these rows.
     interleaved : bool
-        Whether parts of columns may have interleaved rows, and not only neighbouring ones.
+        Whether parts of split column reductions may have interleaved rows; else adjacent ones.
     rereads_rows : bool
-        Whether a kernel may read its rows twice: to reduce them, and for what follows.
-    apart : tuple of str
-        Values that are stored by kernels without reductions.
+        Whether a kernel may read its rows twice: to reduce them, and to use the results.
+    stored_flat : tuple of str
+        Names of values that flat kernels store, though kernels with reductions could.
     by_dims : tuple of ByDims
         Reductions to do in two steps that reduce whole dims each.
     shares : float
-        Parts of reductions that are shared out over programs, as a multiple of what schedulers
-        want.
+        Factor on the number of parts that schedulers want for split reductions.
     """
 
     kept: tuple[str, ...] | None = None
@@ -71,7 +70,7 @@ class Choice:
     over_rows: bool = True
     interleaved: bool = True
     rereads_rows: bool = True
-    apart: tuple[str, ...] = ()
+    stored_flat: tuple[str, ...] = ()
     by_dims: tuple[ByDims, ...] = ()
     shares: float = 1.0
 
@@ -128,7 +127,7 @@ class Segmenter:
 
     def _whole(self, choice: Choice) -> _Whole:
         kept = self._common.in_memory(self._device, choice.kept)
-        rules = choice.over_rows, choice.rereads_rows, frozenset(choice.apart)
+        rules = choice.over_rows, choice.rereads_rows, frozenset(choice.stored_flat)
         key = kept.rewrites.invariants, *rules
         if key not in self._wholes:
             every = self._products is not ProductPolicy.AUTO

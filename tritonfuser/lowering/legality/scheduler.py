@@ -37,7 +37,7 @@ _FLAT = _Rule(lambda p: not _reduces(p), "the kernel has reductions")
 _REDUCES = _Rule(_reduces, "the kernel has no reduction")
 _NO_SCAN = _Rule(lambda p: not p.scans, "the kernel has a scan")
 _ROWS = _Rule(lambda p: not p.outer_members, "the kernel reduces over its rows as well")
-_APART = _Rule(
+_NOT_CO_REDUCED = _Rule(
     lambda p: is_known_equal(p.co_reduced, 1), "the kernel reduces results of its own rows"
 )
 _ONE_PASS = _Rule(
@@ -55,9 +55,9 @@ _RULES: dict[str, tuple[_Rule, ...]] = {
     "no_op": (_EMPTY,),
     "pointwise": (_FLAT,),
     "transpose": (_FLAT,),
-    "reduction": (*_NORMALIZES, _APART, _ONE_PASS),
+    "reduction": (*_NORMALIZES, _NOT_CO_REDUCED, _ONE_PASS),
     "inner_persistent": _NORMALIZES,
-    "outer_persistent": (*_NORMALIZES, _APART),
+    "outer_persistent": (*_NORMALIZES, _NOT_CO_REDUCED),
     "inner_outer_persistent": (
         _Rule(lambda p: p.outer_members > 0, "the kernel does not reduce over its rows"),
         _NO_SCAN,

@@ -13,7 +13,7 @@ from .candidates import candidates
 from .kernel_times import TimedKernels
 from .row_rereads import reads_rows_twice
 from .splits_by_dims import splits_by_dims
-from .stored_apart import stored_apart
+from .stored_flat import stored_flat
 from .times import Times
 
 MOST_TRIED = 8
@@ -91,15 +91,16 @@ def _possible(now: TimedKernels, choice: Choice) -> dict[Choice, float]:
     # Reductions that share a first step are split into factors of their dims.
     shares = any(isinstance(split.parts, tuple) for split in now.segmented.rewrites.splits)
     if shares and not choice.by_dims:
-        ways = (CommonRows.APART, CommonRows.WHOLE)
+        ways = (CommonRows.SEPARATE, CommonRows.WHOLE)
         found.update((replace(choice, rows=rows), now.excess) for rows in ways)
     # A tensor that is contiguous along columns has adjacent elements in successive rows.
     if choice.interleaved and any(split.interleave for split in now.segmented.rewrites.splits):
         found[replace(choice, interleaved=False)] = now.excess
     if choice.rereads_rows and reads_rows_twice(now.segmented):
         found[replace(choice, rereads_rows=False)] = now.excess
-    for names, saved in stored_apart(now):
-        found[replace(choice, apart=tuple(dict.fromkeys((*choice.apart, *names))))] = saved
+    for names, saved in stored_flat(now):
+        more = tuple(dict.fromkeys((*choice.stored_flat, *names)))
+        found[replace(choice, stored_flat=more)] = saved
     for name in choice.kept or ():
         fewer = tuple(other for other in choice.kept or () if other != name)
         found[replace(choice, kept=fewer)] = now.excess

@@ -1,8 +1,8 @@
-"""Several tiles of a row reduced as one: threads first reduce what they have of all tiles.
+"""Several tiles of a row reduced as one: each thread first reduces its elements of all tiles.
 
-``tl.sum`` of a tile that several warps have is an exchange through shared memory, with barriers
-before and behind it. The tiles of a row of 5120, of 4096 and 1024 elements, need one exchange and
-not two: each thread adds what it has of both, and the threads' sums are added once.
+``tl.sum`` of a tile over several warps is an exchange through shared memory, with barriers before
+and after it. A row of 5120 elements has two tiles, of 4096 and 1024, but needs only one exchange:
+each thread adds up its elements of both tiles, and then the sums of all threads are added.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ Part = tuple[MemberTile, Name]
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """A block of which threads exchange what each has reduced.
+    """A block that is reduced across threads.
 
     Attributes
     ----------
     tile : MemberTile
-        The reduction at the tile that the block is of.
+        The reduction, at the tile of the block.
     block : str
         The block, as text.
     shape : str
-        What says that two blocks have one shape.
+        A key of the block's shape: blocks with equal keys can be reduced together.
     """
 
     tile: MemberTile
@@ -41,21 +41,21 @@ class Exchange:
     shape: str
 
     def text(self, form: Reduction) -> str:
-        """The block reduced along its axis, which it keeps."""
+        """The block reduced along its axis, with ``keep_dims``, as text."""
         if self.tile.tile.block is None:  # one position at a time: there is no block of them
             return self.block
         return self.tile.keep_dim(form.across.format(x=self.block, axis=self.tile.dim))
 
 
 def across_tiles(form: Reduction, parts: Sequence[Part]) -> str:
-    """The reduction of all tiles of a row, as text. The first is that of the blocks."""
+    """The reduction of all tiles of a row, as text. The first tile is that of whole blocks."""
     return joined(form, exchanges(form, parts))
 
 
 def exchanges(form: Reduction, parts: Sequence[Part]) -> list[Exchange]:
-    """The blocks whose reductions are joined to that of all tiles of a row."""
-    together, apart = _by_all_threads(_with_blocks(form, parts))
-    found = [Exchange(tile, name.text, tile.shape(name.dims)) for tile, name in apart]
+    """The blocks to reduce across threads. Their results combine to the reduction of the row."""
+    together, others = _by_all_threads(_with_blocks(form, parts))
+    found = [Exchange(tile, name.text, tile.shape(name.dims)) for tile, name in others]
     if together:
         (tile, _), *_ = together
         lanes = [_of_threads(form, *part) for part in together]
@@ -65,8 +65,8 @@ def exchanges(form: Reduction, parts: Sequence[Part]) -> list[Exchange]:
 
 
 def _with_blocks(form: Reduction, parts: Sequence[Part]) -> list[Part]:
-    """The tiles, of which those as wide as a block are combined with the blocks element by element:
-    what a loop leaves is one more step of it."""
+    """The tiles, after tiles as wide as a block were combined with the blocks elementwise: the rest
+    that a loop leaves then is one more step of it."""
     (blocks, found), *rest = parts
     alike = [part for part in rest if _is_as_wide(part[0].tile, blocks.tile)]
     text = _joined(form, [found.text, *(name.text for _, name in alike)])
@@ -76,13 +76,13 @@ def _with_blocks(form: Reduction, parts: Sequence[Part]) -> list[Part]:
 
 
 def _is_as_wide(tile: Tile, blocks: Tile) -> bool:
-    """Whether a tile is as wide as the blocks, whose positions are consecutive."""
+    """Whether a tile is as wide as the blocks, and both have consecutive positions."""
     known = blocks.block is not None and not tile.scattered
     return known and (tile.width, tile.place) == (blocks.width, blocks.place)
 
 
 def joined(form: Reduction, exchanged: Sequence[Exchange]) -> str:
-    """What blocks are reduced to, joined, as text."""
+    """The reductions of several blocks combined, as text."""
     return _joined(form, [each.text(form) for each in exchanged])
 
 
@@ -91,7 +91,7 @@ def _joined(form: Reduction, texts: Sequence[str]) -> str:
 
 
 def _by_all_threads(parts: Sequence[Part]) -> tuple[list[Part], list[Part]]:
-    """The tiles, if several, of which all threads have elements, and the other tiles."""
+    """(tiles that have elements for all threads, other tiles). The former are none or several."""
     (first, _), *rest = parts
     if rest and first.context.segment.row_start is not None:
         found = [part for part in parts if _is_of_all_threads(part[0])]
@@ -101,8 +101,8 @@ def _by_all_threads(parts: Sequence[Part]) -> tuple[list[Part], list[Part]]:
 
 
 def _is_of_all_threads(tile: MemberTile) -> bool:
-    """Whether all threads have elements of a row. Of several rows threads have whole vectors, and
-    where these do not reach a row takes some of the threads."""
+    """Whether every thread has elements of a row. In a tile of several rows threads have whole
+    vectors, so that a short row takes only some of the threads."""
     if tile.tile.block is None or tile.tile.scattered:
         return False
     vector = 1 if tile.dim == 0 else _vector(tile)
@@ -110,7 +110,7 @@ def _is_of_all_threads(tile: MemberTile) -> bool:
 
 
 def _vector(tile: MemberTile) -> int:
-    """Neighbours of a thread, if the tile has enough of them."""
+    """Adjacent elements of a thread, if the tile has enough of them."""
     vector = neighbours_of_thread(tile.context.segment, tile.context.nest)
     return min(vector, tile.tile.neighbours or vector)
 
@@ -120,10 +120,10 @@ def _threads(tile: MemberTile) -> int:
 
 
 def _of_threads(form: Reduction, tile: MemberTile, name: Name) -> str:
-    """What each thread has of a tile, reduced.
+    """The reduction of each thread's elements of a tile, as text.
 
-    Triton lays threads along a row with neighbours each, as many as a vector has or fewer in a
-    short tile, and then from the start again.
+    Triton gives the threads one vector each along a row (fewer elements in a short tile), then the
+    next vector each, until the end of the tile.
     """
     threads = _threads(tile)
     if tile.tile.width == threads:

@@ -207,7 +207,8 @@ def _add_neighbours(tile: MemberTile, operand: Name, lane: _LaneState, lanes: La
     squares = f"lane_sum({near} * {near}, {lanes.arguments}) - {width}.0 * {rest} * {rest}"
     joined = f"{delta} * {delta} * ({width}.0 - {width}.0 * {lane.share})"
     writer.line(f"{part} = lane_sum({operand.text}, {lanes.arguments}) * {1 / width!r}", loc)
-    each = f"lane_spread({part}, {lanes.arguments})" if lanes.apart else f"spread({part}, {width})"
+    spread = f"spread({part}, {width})"
+    each = f"lane_spread({part}, {lanes.arguments})" if lanes.strided else spread
     writer.line(f"{near} = {operand.text} - {each}", loc)
     writer.line(f"{rest} = lane_sum({near}, {lanes.arguments}) * {1 / width!r}", loc)
     writer.line(f"{delta} = {part} - {lane.mean} + {rest}", loc)
@@ -219,7 +220,7 @@ def _lanes(tile: MemberTile) -> Lanes:
     """The elements of a row that a thread reduces by itself, where whole rows lie along memory."""
     nest, segment = tile.context.nest, tile.context.segment
     if nest.loop != "r" or tile.tile.masked or segment.row_start is None:
-        return Lanes(1, apart=False)
+        return Lanes(1, strided=False)
     return lanes_of_row(segment, nest)
 
 

@@ -1,4 +1,4 @@
-"""Online reductions with one state for several elements of a thread (a lane)."""
+"""``Lanes``: the elements of a row that each thread has, which share one accumulator in a loop."""
 
 from __future__ import annotations
 
@@ -16,36 +16,36 @@ from ...tile.nest import Nest
 
 @dataclass(frozen=True)
 class Lanes:
-    """Elements of a row that one thread has, and so can reduce by itself.
+    """Elements of a row that one thread has, and can reduce without other threads.
 
     Attributes
     ----------
     width : int
-        Elements of a row for one thread, at least 1.
-    apart : bool
-        False: rows lie along memory, and the elements are neighbours, which one vectorized load
-        takes. True: rows lie across memory, or are loaded element by element, and the elements are
-        as far apart as all threads together reach.
+        Number of elements of each thread, at least 1.
+    strided : bool
+        False: the elements are adjacent, and one vectorized load has them all. True: all threads
+        have one element each, then the next one each, as where rows are loaded element by element
+        or lie across memory.
     """
 
     width: int
-    apart: bool
+    strided: bool
 
     @property
     def arguments(self) -> str:
-        """Both, as the device library's functions take them."""
-        return f"{self.width}, {self.apart}"
+        """Both, as arguments of the device library's functions."""
+        return f"{self.width}, {self.strided}"
 
 
 def lanes_of_row(segment: Segment, nest: Nest) -> Lanes:
-    """What a thread has of the rows of a kernel's tile."""
+    """The lanes of the rows of a kernel's tile."""
     sides = dict(nest.constants)
     rows, row = sides.get("XBLOCK", 1), sides["RBLOCK"]
     tensors = (v for v in segment.inputs if v.is_tensor and v.tensor.rank > 1)
     narrowest = min((v.dtype.info.bytes for v in tensors), default=4)
     loaded = VECTOR_BYTES // max(narrowest, 2)
     params = segment.kernel_params
-    # On a device of wider warps some threads exchange elements they could have kept.
+    # On a device with wider warps some lanes are divided among threads, which is slower, not wrong.
     threads = NVIDIA_WARP_SIZE * params.num_warps
     if isinstance(params, OuterPersistentParams):
         reached = max(threads * min(loaded, rows) // rows, 1)
@@ -58,10 +58,10 @@ def lanes_of_row(segment: Segment, nest: Nest) -> Lanes:
 
 
 def neighbours_of_thread(segment: Segment, nest: Nest) -> int:
-    """Neighbours of a row that a thread has where rows are loaded and stored at once.
+    """Adjacent elements of a row that a thread has, where rows are in registers.
 
-    Triton lays all threads by the widest vector among the loads and stores that one computation
-    joins (``lib/Dialect/TritonGPU/Transforms/Coalesce.cpp``, Triton 3.6).
+    Triton lays out threads by the widest vector among the loads and stores of connected ops
+    (``lib/Dialect/TritonGPU/Transforms/Coalesce.cpp``, Triton 3.6).
     """
     problem = segment.problem
     if problem is None:
@@ -72,7 +72,7 @@ def neighbours_of_thread(segment: Segment, nest: Nest) -> int:
 
 
 def _widest_vector(problem: Problem, stores: bool = False) -> int:
-    """Elements of the widest vector of what is loaded along rows, which all threads are laid by."""
+    """Elements of the widest vectorized load along rows, by which Triton lays out all threads."""
     problem = with_hints(env_of(problem), problem)
     streams = (s for s in problem.streams if s.along_r and (stores or not s.is_store))
     _, row = problem.places

@@ -35,7 +35,7 @@ class CommonRows(Enum):
 
     Attributes
     ----------
-    APART
+    SEPARATE
         None. Reductions are split only to have more programs.
     WHOLE
         A kernel whose own reductions are done in one step.
@@ -43,7 +43,7 @@ class CommonRows(Enum):
         Any kernel. Its own reductions may be split to share rows.
     """
 
-    APART = auto()
+    SEPARATE = auto()
     WHOLE = auto()
     CUT = auto()
 
@@ -98,7 +98,7 @@ def choose_splits(
         ):
             continue
         splits = Splits(_as_given(grouper, group, by_dims))
-        if not splits.parts and rows is not CommonRows.APART:
+        if not splits.parts and rows is not CommonRows.SEPARATE:
             splits = common_rows(grouper, group, rows is CommonRows.CUT)
         if not splits.parts or _disagree(splits.parts, found.parts):
             splits = Splits(_over_programs(grouper, group, interleaved, shares))

@@ -18,7 +18,7 @@ from ..segments.segment import Segment
 from .kernel_times import TimedKernels
 
 
-def stored_apart(now: TimedKernels) -> Iterator[tuple[tuple[str, ...], float]]:
+def stored_flat(now: TimedKernels) -> Iterator[tuple[tuple[str, ...], float]]:
     """Tuples of names of such values, each with the most seconds that a flat kernel may save.
 
     For each slow kernel two tuples: the values that need no result of its reductions, and all.

@@ -17,7 +17,7 @@ from tritonfuser.ir import Fusion
 from tritonfuser.lowering import pipeline
 from tritonfuser.lowering.fuse.segmentation import Choice
 from tritonfuser.lowering.refine.kernel_times import timed_kernels
-from tritonfuser.lowering.refine.stored_apart import stored_apart
+from tritonfuser.lowering.refine.stored_flat import stored_flat
 
 
 def turned_softmax(fd: Any, x: Any, y: Any) -> Any:
@@ -40,9 +40,9 @@ def unfilled(*shape: int) -> list[torch.Tensor]:
     return [torch.empty(s, dtype=torch.bfloat16, device="meta") for s in sizes(*shape)]
 
 
-def forced(monkeypatch: Any, apart: Callable[[Fusion], tuple[str, ...]]) -> None:
+def forced(monkeypatch: Any, names: Callable[[Fusion], tuple[str, ...]]) -> None:
     def refined(fusion: Fusion, _: object, make: Callable[[Choice], Any]) -> Any:
-        return make(Choice(apart=apart(fusion)))
+        return make(Choice(stored_flat=names(fusion)))
 
     monkeypatch.setattr(pipeline, "refined", refined)
 
@@ -87,7 +87,7 @@ def test_which_may_be_apart(monkeypatch: Any) -> None:
     forced(monkeypatch, lambda fusion: ())
     found = lowered(turned_softmax, unfilled(88715, 25, 64)).segmented
     one, two = (out.value.name for out in found.fusion.outputs)
-    names = [names for names, _ in stored_apart(timed_kernels(found, H200))]
+    names = [names for names, _ in stored_flat(timed_kernels(found, H200))]
     assert names == [(two,), (one, two)]
 
 
@@ -99,4 +99,4 @@ def normed(fd: Any, x: Any) -> Any:
 def test_fast_kernels_stay(monkeypatch: Any) -> None:
     forced(monkeypatch, lambda fusion: ())
     found = lowered(normed, [torch.empty(8192, 4096, device="meta")]).segmented
-    assert list(stored_apart(timed_kernels(found, H200))) == []
+    assert list(stored_flat(timed_kernels(found, H200))) == []
