@@ -1,7 +1,7 @@
-"""Values that could be stored in memory, each with the most that this may save.
+"""Values that could be materialized in memory, each with the most seconds that this may save.
 
-Those are the waists of the graph (``waists.py``). Inputs that do not lie in the order of their dims
-are among them: a copy does.
+These are the waists of the graph (``waists.py``). Inputs whose memory order is not that of their
+dims are among them, since their copies are in order.
 """
 
 from __future__ import annotations
@@ -26,26 +26,27 @@ from .recomputed import saved_instructions
 from .waists import held_bytes, narrowest_before, waists
 
 SMALL = 16
-"""Values that are computed from less than this part of the bytes of a kernel's largest tensor are
-not put into memory for that kernel."""
+"""A value whose largest source has less than 1 / ``SMALL`` of the bytes of a kernel's largest
+tensor is not materialized for that kernel."""
 
 
 class Candidates(NamedTuple):
-    """Values that could be in memory, each with the most seconds that this may save.
+    """Names of values that could be in memory, each with the most seconds that this may save.
+
+    Values with equal cost and equal possible savings form a class, in the order of the graph.
 
     Attributes
     ----------
     first : dict of str to float
-        Of values that cost as much and may save as much the first and the last of the graph: what
-        lies between differs little.
+        The first and the last value of each class: those between them differ little.
     again : dict of str to float
-        Of what lies between the ones that save most instructions, of those that kernels compute at
-        several indices.
+        Of each class, the value that saves most instructions, among those that kernels compute at
+        several indices. Only if it saves more than the first and the last one.
     others : dict of str to float
-        The first and the last of those of each other shape, which lie in another order in memory.
-        Small values that are broadcast, which kernels compute and read in the order of a large
-        tensor. And inputs of kernels whose tensors lie along more axes than a tile has sides, with
-        other dims innermost.
+        Of each class, the first and the last value of each other shape: these have another order in
+        memory. Also small values that are broadcast, which kernels compute in the order of a large
+        tensor; and inputs of kernels whose tensors are contiguous along more axes than a tile has
+        sides, with another dim innermost.
     """
 
     first: dict[str, float]
@@ -54,11 +55,10 @@ class Candidates(NamedTuple):
 
 
 def candidates(fusion: Fusion, now: TimedKernels, device: DeviceProperties) -> Candidates:
-    """The values that may save time in memory.
+    """The values that may save time if they are in memory.
 
-    It saves at most what the kernels that compute or load it take beyond the time of their bytes:
-    with it in memory they compute less too.
-    It costs a kernel, and its own bytes, written once and read once.
+    A value saves at most the excess of the kernels that compute or load it. It costs one more
+    kernel, and its own bytes, written once and read once.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def candidates(fusion: Fusion, now: TimedKernels, device: DeviceProperties) -> C
             if again[most.name] > max(again[name] for name in first):
                 found.again[most.name] = sum(seconds) - cost
             found.others.update(dict.fromkeys(others, sum(seconds) - cost))
-    for value in filter(gains.is_possible, dict.fromkeys(_spread(fusion))):
+    for value in filter(gains.is_possible, dict.fromkeys(_broadcast(fusion))):
         saved = sum(gains.of_kernels(value, inf)) - gains.cost(value)
         if value.name not in found.first and saved > 0:
             found.others[value.name] = saved
@@ -95,7 +95,7 @@ def candidates(fusion: Fusion, now: TimedKernels, device: DeviceProperties) -> C
 
 
 class _Gains:
-    """What a value in memory costs, and what it may save at most."""
+    """What it costs to have a value in memory, and what that may save at most."""
 
     def __init__(self, fusion: Fusion, now: TimedKernels, device: DeviceProperties) -> None:
         self._fusion, self._device = fusion, device
@@ -107,8 +107,8 @@ class _Gains:
         return value.name in self._possible
 
     def of_kernels(self, value: Value, most: float) -> tuple[float, ...]:
-        """The excess of each slow kernel that uses it, of those whose tensors have ``most`` bytes
-        at most."""
+        """The excess of each slow kernel that uses it, whose largest tensor has at most ``most``
+        bytes."""
         return tuple(
             seconds
             for names, largest, seconds in self._slow
@@ -116,13 +116,13 @@ class _Gains:
         )
 
     def cost(self, value: Value) -> float:
-        """Seconds of a kernel that writes it, and of its bytes, written once and read once."""
+        """Seconds of one more kernel, and of the value's bytes, written once and read once."""
         kept = hint(value.tensor.numel) * exact_bytes(value, self._fusion.producers)
         return LEAST_KERNEL_S + 2 * kept / self._device.bandwidth_bytes_per_s
 
 
 def _ends(values: Sequence[Value]) -> tuple[list[str], list[str]]:
-    """The names of the first and the last, and of those of each shape that these two have not."""
+    """(the first and the last value, the first and the last of each other shape), by name."""
     ends = (values[0], values[-1])
     shapes = dict.fromkeys(value.tensor.sizes for value in values)
     others = []
@@ -154,8 +154,8 @@ def _possible(fusion: Fusion) -> Iterator[Value]:
 def _out_of_order(fusion: Fusion) -> Iterator[Value]:
     """The inputs whose memory order is not that of their dims.
 
-    Small ones are among them: each element that is read may take a line of the L1 cache, and the
-    rows that share an element read it again and again.
+    Also small ones: each read of an element may take a line of the L1 cache, and all rows that
+    share an element read it.
     """
     for value in fusion.inputs:
         if value.is_tensor and value in fusion.consumers:
@@ -165,7 +165,8 @@ def _out_of_order(fusion: Fusion) -> Iterator[Value]:
 
 
 def _crossing_inputs(now: TimedKernels) -> Iterator[Value]:
-    """The large inputs of kernels whose large tensors lie along more axes than tiles have sides."""
+    """The large inputs of kernels whose large tensors are contiguous along more axes than a tile
+    has sides."""
     for each in now.excesses:
         least = each.largest / SMALL
         if each.innermost_axes(least) > TransposeParams.tile_sides:
@@ -173,19 +174,18 @@ def _crossing_inputs(now: TimedKernels) -> Iterator[Value]:
 
 
 def _with_other_dims_innermost(value: Value) -> Iterator[str]:
-    """The names of a tensor in memory with each other dim innermost. Dims of one element lie
-    anywhere."""
+    """The names of a tensor with each other dim of several elements innermost in memory."""
     long = [dim for dim, size in enumerate(value.tensor.sizes) if hint(size) > 1]
     for dim in reversed(long[:-1]):
         others = (other for other in range(value.tensor.rank) if other != dim)
         yield in_order(value, (*others, dim))
 
 
-def _spread(fusion: Fusion) -> Iterator[Value]:
-    """Computed values that are broadcast along others, as sines along heads.
+def _broadcast(fusion: Fusion) -> Iterator[Value]:
+    """Computed values that are broadcast, as sines along heads.
 
-    A kernel over the larger tensor computes each of their elements again and again, and reads what
-    they are computed of in the order of that tensor.
+    A kernel over the larger tensor computes each of their elements several times, and reads their
+    operands in the order of that tensor.
     """
     for value, result in expanded(fusion):
         count = computing_instructions(fusion, value)

@@ -1,1 +1,1 @@
-"""Values of fewer axes than the kernels that compute them: computed once, where that pays."""
+"""Materializes loop invariants: values that kernels compute several times for each element."""

@@ -1,4 +1,4 @@
-"""Areas of a fusion: the nodes between tensors in memory, which may share kernels."""
+"""Areas of a fusion: connected nodes between tensors in memory, which may share kernels."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from .counts import Computed
 
 @dataclass
 class Area:
-    """Nodes that operands connect, without those of other forms between them.
+    """A connected component of the elementwise ops and views of a fusion.
 
     Attributes
     ----------
     nodes : list of Node
         In recording order.
     loaded : dict
-        The tensors in memory that they read, in order.
+        The tensors that they read from memory, in order.
     stored : list of Value
         Their results that must be in memory.
     """
@@ -36,7 +36,7 @@ class Area:
     stored: list[Value] = field(default_factory=list)
 
     def bytes_moved(self, found: Computed) -> int:
-        """Bytes of what is loaded, as far as it is used, and of what is stored."""
+        """Bytes of the elements that are loaded, and of the results that are stored."""
         total = sum(v.tensor.numel * v.dtype.info.bytes for v in self.stored)
         for value in self.loaded:
             used, whole = found.used[value], value.tensor.numel
@@ -44,7 +44,7 @@ class Area:
         return total
 
     def instructions(self, found: Computed) -> int:
-        """Instructions of all elements, each as often as it is computed."""
+        """Instructions of all elements, each counted as often as it is computed."""
         total = sum(rough_instructions(n) * found.times(n.out) for n in self.nodes)
         total += LOAD_INSTRUCTIONS * sum(found.used[value] for value in self.loaded)
         for node in self.nodes:
@@ -54,7 +54,7 @@ class Area:
 
 
 def areas_of(fusion: Fusion) -> list[Area]:
-    """All areas."""
+    """All areas of a fusion (union-find over operands)."""
     leaders: dict[Value, Value] = {}
     nodes = [node for node in fusion.nodes if is_fused(node) and node.out.is_tensor]
     for node in nodes:
@@ -74,6 +74,7 @@ def areas_of(fusion: Fusion) -> list[Area]:
 
 
 def _leader(leaders: Mapping[Value, Value], value: Value) -> Value:
+    """The representative of a value's area."""
     while leaders[value] != value:
         value = leaders[value]
     return value

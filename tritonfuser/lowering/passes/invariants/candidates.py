@@ -1,4 +1,4 @@
-"""Values that kernels compute for more elements than they have."""
+"""Values that kernels compute more often than once for each of their elements."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from ...access.read_footprint import is_reducer
 from ...access.rough_instructions import is_fused, load_instructions, rough_instructions
 
 MOST_NODES = 64
-"""Nodes that a value is computed by of which instructions are counted."""
+"""Most nodes of a value's computation whose instructions are counted."""
 
 
 def candidates(fusion: Fusion) -> dict[Value, int]:
-    """The values that could be put in memory, with the instructions of an element.
+    """The values that could be materialized, with the instructions of an element.
 
-    They are computed from memory without a reduction, since a reduction would need one more kernel
-    too. Loading them takes fewer instructions than computing them.
+    Computing one takes more instructions than loading it, and no reduction: a reduction would need
+    a kernel of its own.
     """
     found: dict[Value, int] = {}
     reduces = any(map(is_reducer, fusion.nodes))
     for value, result in expanded(fusion):
         if reduces and is_per_row(value, result):
-            continue  # kernels with rows compute it once a row
+            continue  # kernels with rows compute it once for each row
         value = narrowest(fusion, value)
         if value not in found:
             count = computing_instructions(fusion, value)
@@ -38,7 +38,7 @@ def candidates(fusion: Fusion) -> dict[Value, int]:
 
 
 def expanded(fusion: Fusion) -> Iterator[tuple[Value, Value]]:
-    """Computed values, each with a result that has more elements."""
+    """Computed values whose user has more elements, as pairs (value, result of the user)."""
     for node in fusion.nodes:
         if not isinstance(as_call(node).op.form, Pointwise | View) or not node.out.is_tensor:
             continue
@@ -51,7 +51,7 @@ def expanded(fusion: Fusion) -> Iterator[tuple[Value, Value]]:
 
 
 def is_per_row(value: Value, result: Value) -> bool:
-    """Whether it does not run along the last axis of a result."""
+    """Whether a value does not run along the last axis of a result."""
     sizes, wider = value.tensor.sizes, result.tensor.sizes
     if not sizes or not wider:
         return True
@@ -59,7 +59,8 @@ def is_per_row(value: Value, result: Value) -> bool:
 
 
 def narrowest(fusion: Fusion, value: Value) -> Value:
-    """The cheapest to load of a value and those that it is computed of alone, at its elements."""
+    """The cheapest value to load among ``value`` and its sole ancestors of the same elements:
+    computing ``value`` from it is part of the cost."""
     best, least, behind = value, load_instructions(value.dtype.info.bytes), 0
     while (node := fusion.producers.get(value)) is not None:
         operand = _only_operand(node)
@@ -74,7 +75,8 @@ def narrowest(fusion: Fusion, value: Value) -> Value:
 
 
 def _only_operand(node: Node) -> Value | None:
-    """The one tensor that a value is computed of, element by element in the same order."""
+    """The only tensor operand of a node, if its elements correspond one to one, in the same
+    order."""
     form = as_call(node).op.form
     tensors = [v for v in node.operands() if v.is_tensor and not is_known_equal(v.tensor.numel, 1)]
     if len(tensors) != 1 or not isinstance(form, Pointwise | View):
@@ -87,7 +89,7 @@ def _only_operand(node: Node) -> Value | None:
 
 
 def _keeps_order(node: Node, form: View, operand: Value) -> bool:
-    """Whether a view has the elements of its operand in the same order, as a broadcast has."""
+    """Whether a view has the elements of its operand in the same order, as one that adds dims."""
     sizes = node.out.tensor.sizes
     if form.alias is None or not is_known_equal(node.out.tensor.numel, operand.tensor.numel):
         return False
@@ -100,7 +102,7 @@ def _keeps_order(node: Node, form: View, operand: Value) -> bool:
 
 
 def computing_instructions(fusion: Fusion, value: Value) -> int | None:
-    """Instructions of an element from what is in memory. None where that takes a reduction."""
+    """Instructions to compute an element from tensors in memory. None if that takes a reduction."""
     count = 0
     seen = {value}
     stack = [value]

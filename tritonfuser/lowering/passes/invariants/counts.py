@@ -1,4 +1,4 @@
-"""How many elements of each value the kernels of a fusion compute."""
+"""How many elements of each value the kernels of a fusion compute, repetitions included."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from ...access.rough_instructions import is_fused, is_shift
 
 @dataclass(frozen=True)
 class Computed:
-    """How many elements of each value are computed, counting each time.
+    """How many elements of each value are computed, repetitions included.
 
-    A kernel over [B, H, T, D] computes what has the shape [T, D] B * H times. One that reads a
-    value at several indices, as a sum of slices does, computes it at each. Kernels over equally
-    many elements are taken for one.
+    A kernel over [B, H, T, D] computes a value of shape [T, D] B * H times. A kernel that reads a
+    value at several indices, as a sum of slices does, computes it at each of them. Kernels over
+    equally many elements count as one kernel.
 
     Attributes
     ----------
     used : dict of Value to int
         Elements that kernels compute, or load if the value is in memory.
     kept : frozenset of Value
-        Values that are put in memory: each of their elements is computed once.
+        Values that are materialized: each of their elements is computed once.
     """
 
     used: dict[Value, int] = field(default_factory=dict)
@@ -38,13 +38,13 @@ class Computed:
 
 
 def computed(fusion: Fusion, keeps: Callable[[Value, int], bool] | None = None) -> Computed:
-    """How many elements kernels compute, from the results back.
+    """Counts the elements that kernels compute, from the results backwards.
 
     Parameters
     ----------
     keeps : callable, optional
-        Whether a value is put in memory, from how many of its elements kernels use. It is asked
-        about the users of a value before the value itself.
+        ``keeps(value, used)``: whether a value is materialized, of which kernels use so many
+        elements. It is called for the users of a value before the value itself.
     """
     uses = _Uses()
     used: dict[Value, int] = {}
@@ -54,7 +54,7 @@ def computed(fusion: Fusion, keeps: Callable[[Value, int], bool] | None = None) 
     for node in reversed(fusion.nodes):
         count = 0
         for out in (value for value in node.outs if value.is_tensor):
-            # A single element is computed once by a program, for all of its positions.
+            # A program computes a single element once, for all of its positions.
             count = used[out] = 1 if is_known_equal(out.tensor.numel, 1) else uses.total(out)
             if keeps is not None and keeps(out, count):
                 kept.add(out)
@@ -68,13 +68,13 @@ class _Uses:
     """The elements of each value that kernels use, collected from its users."""
 
     def __init__(self) -> None:
-        # By the number of elements of the kernels that use a value at one index: such kernels
-        # are taken for one.
+        # For each value, by the number of elements of the kernels that use it at one index: kernels
+        # of equal numbers count as one.
         self._at_one_index: dict[Value, dict[int, int]] = {}
         self._at_other_indices: dict[Value, int] = {}
 
     def total(self, value: Value) -> int:
-        """All uses of a value by the nodes added so far."""
+        """Elements of a value that the nodes added so far use."""
         at_one_index = self._at_one_index.get(value, {})
         return sum(at_one_index.values()) + self._at_other_indices.get(value, 0)
 
@@ -86,7 +86,7 @@ class _Uses:
         """Add the uses by a node of which kernels compute ``count`` elements."""
         for operand in dict.fromkeys(v for v in node.operands() if v.is_tensor):
             if _is_pieced(node):
-                # Box by box, no kernel computes a part for elements of another.
+                # Kernels of boxes compute each part for its own box only.
                 times = hint(count) // max(hint(node.out.tensor.numel), 1)
                 self._add_at_other_index(operand, operand.tensor.numel * max(times, 1))
             elif is_shift(node):
@@ -99,5 +99,6 @@ class _Uses:
 
 
 def _is_pieced(node: Node) -> bool:
+    """Whether a node pieces its result together of several operands, as a concatenation."""
     form = op_of(node).form
     return isinstance(form, View) and form.pieces

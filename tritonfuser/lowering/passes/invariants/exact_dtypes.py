@@ -1,7 +1,7 @@
-"""The narrowest dtype that holds a value exactly, in which it is stored.
+"""The narrowest dtype that holds a value exactly, in which it is materialized.
 
-``permute(cast(x, Float))`` of a BFloat16 ``x`` is ``cast(permute(x), Float)``, of which
-``permute(x)`` takes half of the bytes in memory.
+``permute(cast(x, Float))`` of a BFloat16 ``x`` equals ``cast(permute(x), Float)``, and
+``permute(x)`` has half of the bytes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..substitution import Substitution
 
 
 def exact_dtype(value: Value, makers: Mapping[Value, Node]) -> DataType:
-    """The narrowest dtype that holds every number of a value, by how it is computed.
+    """The narrowest dtype that holds every element of a value exactly, by how it is computed.
 
     Parameters
     ----------
@@ -31,19 +31,20 @@ def exact_dtype(value: Value, makers: Mapping[Value, Node]) -> DataType:
 
 
 def exact_bytes(value: Value, makers: Mapping[Value, Node]) -> int:
-    """Bytes of an element of its narrowest equal."""
+    """Bytes of an element in ``exact_dtype``."""
     return exact_dtype(value, makers).info.bytes
 
 
 def widened_source(value: Value, makers: Mapping[Value, Node]) -> tuple[Value, list[Node]]:
-    """The narrowest equal of a value before the views behind it, and these views."""
+    """(source, views): the narrow value that a value is cast from, and the views between them."""
     chain = _chain(value, makers)
     source = _source(chain[-1]) if chain else value
     return source, [node for node in chain if not is_copy(node)]
 
 
 def narrowed(value: Value, makers: Mapping[Value, Node], builder: GraphBuilder) -> Value:
-    """The narrowest equal of a value: the views behind a lossless cast, done before it."""
+    """A value with the same elements in ``exact_dtype``: the views that follow the lossless cast
+    are applied to its operand instead."""
     chain = _chain(value, makers)
     if not chain:
         return value
@@ -74,14 +75,15 @@ def _chain(value: Value, makers: Mapping[Value, Node]) -> list[Node]:
 
 
 def _source(node: Node) -> Value:
-    """What a cast is of."""
+    """The operand of a cast."""
     found = node.args[0]
     assert isinstance(found, Value)
     return found
 
 
 def _widened(node: Node) -> Value | None:
-    """What a cast to a wider dtype is of; None of other nodes. Eight bits take long to convert."""
+    """The operand of a lossless cast; None for other nodes, and for 8-bit floats, which take long
+    to convert."""
     source = node.args[0] if is_copy(node) else None
     if not isinstance(source, Value) or not source.is_tensor or source.dtype in EIGHT_BIT_FLOATS:
         return None
@@ -89,7 +91,7 @@ def _widened(node: Node) -> Value | None:
 
 
 def _viewed(node: Node) -> Value | None:
-    """The one tensor that the elements of a view are of; None of other nodes, and of pads."""
+    """The only tensor whose elements a view has; None for other nodes, and for pads."""
     call = as_call(node)
     form = call.op.form
     if not isinstance(form, View) or form.pieces:

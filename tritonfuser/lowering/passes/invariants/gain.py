@@ -1,8 +1,8 @@
-"""Whether materializing values of fewer axes than their kernels saves time.
+"""Whether materializing loop invariants saves time.
 
 A rotary embedding multiplies [B, H, T, D] by sines of [T, D]. A kernel over all elements computes
-each sine B * H times. One kernel more computes it once, and the others load it, mostly from the L2
-cache. That pays where kernels are bound by their instructions, not by memory.
+each sine B * H times. One more kernel computes each sine once, and the others load it, mostly from
+the L2 cache. That pays if kernels are bound by instructions, not by memory.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from ....device import LEAST_KERNEL_S, DeviceProperties
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Balance:
-    """What neighbouring values cost: all that is computed between tensors in memory.
+    """The cost of an area (``areas.py``), with and without some values in memory.
 
     Attributes
     ----------
     bytes_moved : int
         Bytes of the tensors that are read and written.
     instructions : int
-        Instructions of all elements, each as often as it is computed.
+        Instructions of all elements, each counted as often as it is computed.
     kept_bytes : int
-        Bytes of the values that would be put in memory.
+        Bytes of the values that would be materialized.
     kept_instructions : int
-        Instructions of all elements with those values in memory, their loads among them.
+        Instructions of all elements if those values are in memory, with their loads.
     """
 
     bytes_moved: int
@@ -35,7 +35,7 @@ class Balance:
 
 
 def gain(balance: Balance, device: DeviceProperties) -> float:
-    """Seconds that are saved by putting the values in memory."""
+    """Seconds that materializing the values saves; negative for a loss."""
     more = balance.bytes_moved + 2 * balance.kept_bytes
     now = _seconds(balance.bytes_moved, balance.instructions, device)
     return (
@@ -44,5 +44,5 @@ def gain(balance: Balance, device: DeviceProperties) -> float:
 
 
 def _seconds(moved: int, instructions: int, device: DeviceProperties) -> float:
-    """Of memory or of the instructions, whichever takes longer."""
+    """The time of memory or of the instructions, whichever is longer."""
     return max(moved / device.bandwidth_bytes_per_s, instructions / device.instructions_per_s)

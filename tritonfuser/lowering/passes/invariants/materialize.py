@@ -1,6 +1,6 @@
-"""Fusion in, an equal Fusion that computes values of fewer axes once, in kernels of their own, out.
+"""Fusion in, an equal Fusion with loop invariants materialized out.
 
-``x * sin(angle)`` over [B, H, T, D] with angles of [T, D] -> ``x * keep(sin(angle))``, where
+``x * sin(angle)`` over [B, H, T, D] with angles of [T, D] -> ``x * materialize(sin(angle))``, if
 ``gain.py`` says that it pays.
 """
 
@@ -30,28 +30,28 @@ from .kept_orders import orders
 
 
 def choose_invariants(fusion: Fusion, device: DeviceProperties) -> tuple[str, ...]:
-    """The names of values of fewer axes than the kernels that use them, to be put in memory.
+    """The names of the values to materialize: of fewer axes than the kernels that use them.
 
     Parameters
     ----------
     device : DeviceProperties
         The device that kernels are for. The interpreter gains nothing.
     """
-    dear = {} if device.is_cpu else candidates(fusion)
-    if dear:
+    costs = {} if device.is_cpu else candidates(fusion)
+    if costs:
         possible = can_be_kept(fusion)
-        dear = {value: count for value, count in dear.items() if value.name in possible}
-    if not dear:
+        costs = {value: count for value, count in costs.items() if value.name in possible}
+    if not costs:
         return ()
-    budget = device.instructions_per_s / device.bandwidth_bytes_per_s
+    instructions_per_byte = device.instructions_per_s / device.bandwidth_bytes_per_s
 
     def keeps(value: Value, used: int) -> bool:
-        """Whether a value is computed so often that its stores and loads cost less."""
-        if value not in dear:
+        """Whether a value is computed so often that storing and loading it costs less."""
+        if value not in costs:
             return False
         own, size = hint(value.tensor.numel), value.dtype.info.bytes
-        saved = dear[value] * (hint(used) - own) - load_instructions(size) * hint(used)
-        return saved > 2 * own * size * budget
+        saved = costs[value] * (hint(used) - own) - load_instructions(size) * hint(used)
+        return saved > 2 * own * size * instructions_per_byte
 
     before, after = computed(fusion), computed(fusion, keeps)
     chosen: list[str] = []
@@ -71,35 +71,36 @@ def choose_invariants(fusion: Fusion, device: DeviceProperties) -> tuple[str, ..
 
 @dataclass(frozen=True)
 class _Question:
-    """What is asked at the sizes of a run."""
+    """The arguments of ``is_gain``, as one object for ``choose``."""
 
     balance: Balance
     device: DeviceProperties
 
 
 def pays(balance: Balance, device: DeviceProperties) -> bool:
-    """Whether values are put in memory, by the sizes of this run."""
+    """Whether materializing values pays at the sizes of this run (recorded by ``choose``)."""
     b = balance
     env = env_among(b.bytes_moved, b.instructions, b.kept_bytes, b.kept_instructions)
     return choose(env, is_gain, _Question(balance, device))
 
 
 def is_gain(question: _Question) -> bool:
-    """Whether something is saved."""
+    """Whether materializing values saves time."""
     return gain(question.balance, question.device) > 0
 
 
 def can_be_kept(fusion: Fusion, moved: bool = False) -> frozenset[str]:
-    """The names of the values that ``materialize_invariants`` takes.
+    """The names of the values that ``materialize_invariants`` accepts.
 
-    Inputs are copied into the order of their dims. Results stay views of what they are views of:
-    neither those nor what lies between is taken. Nor is what has a memory order of its own.
+    Materialized inputs are copied into the order of their dims. Outputs that are views stay views:
+    neither their base nor the values between are accepted. Nor are values with a requested memory
+    order.
 
     Parameters
     ----------
     moved : bool
-        Whether results that no strides express, and so are views of nothing, are taken too. No
-        kernel gains by that but one that computes them at many positions.
+        Whether to accept outputs of views that strides cannot express, and which are therefore no
+        aliases. Only kernels that compute them at many positions gain by that.
     """
     seen = viewed_results(fusion)
     inputs = (v for v in fusion.inputs if v in fusion.consumers and v not in fusion.written)
@@ -109,6 +110,7 @@ def can_be_kept(fusion: Fusion, moved: bool = False) -> frozenset[str]:
 
 
 def _is_view(node: Node, seen: Collection[Value], moved: bool) -> bool:
+    """Whether an output is, or is based on, the alias that a view gives."""
     call = as_call(node)
     form = call.op.form
     if node.out not in seen or not isinstance(form, View):
@@ -117,9 +119,9 @@ def _is_view(node: Node, seen: Collection[Value], moved: bool) -> bool:
 
 
 def materialize_invariants(fusion: Fusion, names: Collection[str]) -> Fusion:
-    """The fusion with values put in memory for all that uses them.
+    """The fusion with some values materialized for all their users.
 
-    What a lossless cast widened is stored as it was before, and widened by those that load it.
+    A value that a lossless cast widened is stored in the narrow dtype, and widened after each load.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
-"""Values that one kernel would compute at many positions for each element of its results.
+"""Materializes values that a kernel would compute at many positions for each element of a result.
 
-Steps of a stencil, ``y = (y shifted left + y shifted right) / 2``, double the positions of ``y``
-with every step back: a kernel for ten of them computes the first at 1024 positions, of which most
-are the same. Such a value is put in memory, so that each element is computed once.
+Each step of a stencil, ``y = (y shifted left + y shifted right) / 2``, doubles the positions at
+which the step before it is needed: a kernel for ten steps computes the first one at 1024 positions,
+most of which are equal. Such a value is materialized, so that each element is computed once.
 """
 
 from __future__ import annotations
@@ -24,34 +24,34 @@ from ...access.rough_instructions import is_fused, rough_instructions
 from .materialize import can_be_kept
 
 MOST_POSITIONS = 4
-"""Positions of a value, for each element of a result, up to which a kernel computes it at all of
-them. A kernel whose time is that of its memory has some forty instructions an element."""
+"""Up to so many positions of a value for each element of a result, a kernel computes all of them. A
+kernel whose time is that of its memory has some forty instructions an element."""
 
 MOST_REPEATED = 64
-"""Instructions an element up to which a value is computed again and again: it takes about as long
-to store and load it. A cast, or a product of two inputs, is loaded as cheaply as its operands."""
+"""Up to so many repeated instructions for an element, a value is recomputed: storing and loading it
+takes about as long. A cast, or a product of two inputs, is loaded as cheaply as its operands."""
 
-MOST_WAYS = 64
-"""Positions of a value up to which a kernel has an expression for each, though an element takes
-only one of them, as for parts of a cat."""
+MOST_EXPRESSIONS = 64
+"""Up to so many positions, a kernel has an expression of a value for each, even if an element needs
+only one of them, as for parts of a concatenation."""
 
 MOST_LEVELS = 32
-"""Sums in sums, up to which a kernel computes positions."""
+"""Most levels of nested sums in the expression of a position."""
 
 Key = object
-"""What tells positions of a value apart."""
+"""Identifies a position of a value: equal keys are equal positions."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Way:
+class _Position:
     """A position at which a kernel computes a value for a result.
 
     Attributes
     ----------
     share : float
-        How many of the result's elements need it.
+        Share of the result's elements that need it.
     levels : int
-        How deep the expression of the position is, at most.
+        Levels of nested sums in its expression, at most.
     """
 
     share: float
@@ -62,52 +62,54 @@ class _Way:
 class _Uses:
     """The positions of a value, for each result by its number."""
 
-    ways: dict[int, dict[Key, _Way]] = field(default_factory=dict)
+    positions: dict[int, dict[Key, _Position]] = field(default_factory=dict)
 
-    def add(self, result: int, key: Key, way: _Way) -> None:
-        """Another use of the value; positions beyond those that decide are not kept."""
-        known = self.ways.setdefault(result, {})
+    def add(self, result: int, key: Key, position: _Position) -> None:
+        """Add a use of the value. Positions beyond the number that decides are dropped."""
+        known = self.positions.setdefault(result, {})
         before = known.get(key)
-        if before is None and len(known) > 2 * MOST_WAYS:
+        if before is None and len(known) > 2 * MOST_EXPRESSIONS:
             return
         if before is not None:
-            way = _Way(max(way.share, before.share), max(way.levels, before.levels))
-        known[key] = way
+            share, levels = max(position.share, before.share), max(position.levels, before.levels)
+            position = _Position(share, levels)
+        known[key] = position
 
     def repeated(self, elements: int, of_results: Sequence[int]) -> float:
-        """How often an element of the value is computed again; 0 where that is seldom.
+        """How often an element of the value is recomputed; 0 if that is seldom.
 
         Parameters
         ----------
         elements : int
             Of the value.
         of_results : sequence of int
-            The elements of each result. One of several elements of the value needs as many
-            positions: a sum of 8 that is written out computes each of them once.
+            Elements of each result. A result with fewer elements than the value needs several
+            positions without recomputing any, as an unrolled sum of 8 elements.
         """
         often = 0.0
-        for result, known in self.ways.items():
+        for result, known in self.positions.items():
             each = max(elements / max(of_results[result], 1), 1.0)
-            shares = sum(way.share for way in known.values()) / each
+            shares = sum(position.share for position in known.values()) / each
             again = shares - 1 if shares > MOST_POSITIONS else 0.0
-            often = max(often, again, len(known) - 1 if len(known) > MOST_WAYS else 0.0)
+            often = max(often, again, len(known) - 1 if len(known) > MOST_EXPRESSIONS else 0.0)
         return often
 
     @property
     def levels(self) -> int:
-        """How deep the deepest position is."""
-        return max((w.levels for known in self.ways.values() for w in known.values()), default=0)
+        """Levels of the position with most of them."""
+        found = (p.levels for known in self.positions.values() for p in known.values())
+        return max(found, default=0)
 
 
 def read_at_many(fusion: Fusion) -> tuple[str, ...]:
-    """The names of values that are to be in memory before kernels read them, in their order."""
-    if not _may_be_crowded(fusion) or not _ByViews(fusion).names():
+    """The names of the values to materialize, in their order."""
+    if not _may_repeat(fusion) or not _ByViews(fusion).names():
         return ()
     return _ByIndex(fusion).names()
 
 
-def _may_be_crowded(fusion: Fusion) -> bool:
-    """Whether there are enough views, and values that several of them are of."""
+def _may_repeat(fusion: Fusion) -> bool:
+    """A quick test: whether there are enough views, and values that several views read."""
     views = [node for node in fusion.nodes if isinstance(op_of(node).form, View)]
     if len(views) > MOST_LEVELS:
         return True
@@ -117,7 +119,7 @@ def _may_be_crowded(fusion: Fusion) -> bool:
 
 
 class _Search(ABC):
-    """Goes from results to inputs, with the positions of each value."""
+    """A walk from results to inputs, with the positions of each value."""
 
     def __init__(self, fusion: Fusion) -> None:
         self._fusion = fusion
@@ -130,14 +132,16 @@ class _Search(ABC):
 
     @abstractmethod
     def _own(self, value: Value) -> Key:
-        """The position of a result."""
+        """The key of a result's own position."""
 
     @abstractmethod
-    def _below(self, node: Node, key: Key, way: _Way) -> Iterator[tuple[Value, Key, _Way]]:
-        """The positions of operands that one of a result needs."""
+    def _of_operands(
+        self, node: Node, key: Key, position: _Position
+    ) -> Iterator[tuple[Value, Key, _Position]]:
+        """The positions of operands that a node needs for one position of its result."""
 
     def names(self) -> tuple[str, ...]:
-        """The chosen values."""
+        """The names of the values to materialize."""
         found: list[str] = []
         for output in self._fusion.outputs:
             self._begin(output.value)
@@ -146,7 +150,7 @@ class _Search(ABC):
                 for value in node.operands():
                     self._begin(value)
                 continue
-            if self._is_crowded(node):
+            if self._is_repeated(node):
                 found.append(node.out.name)
                 self._uses[node.out] = _Uses()
                 self._begin(node.out)
@@ -154,34 +158,34 @@ class _Search(ABC):
         return tuple(reversed(found))
 
     def _begin(self, value: Value) -> None:
-        """A result of a kernel, which computes it at its own positions."""
+        """Start from a result of a kernel, which computes it at its own position."""
         if value.is_tensor:
-            self._used(value).add(len(self._results), self._own(value), _Way(1.0, 0))
+            self._used(value).add(len(self._results), self._own(value), _Position(1.0, 0))
             self._results.append(hint(value.tensor.numel))
 
     def _used(self, value: Value) -> _Uses:
         return self._uses.setdefault(value, _Uses())
 
     def _go_on(self, node: Node) -> None:
-        """Hand the positions of a value on to its operands."""
-        for result, known in self._used(node.out).ways.items():
-            for key, way in known.items():
-                for value, below, more in self._below(node, key, way):
+        """Add the positions of operands for all positions of a node's result."""
+        for result, known in self._used(node.out).positions.items():
+            for key, position in known.items():
+                for value, below, more in self._of_operands(node, key, position):
                     self._used(value).add(result, below, more)
 
-    def _is_crowded(self, node: Node) -> bool:
-        """Whether a value is computed too often, or at positions that are too deep."""
+    def _is_repeated(self, node: Node) -> bool:
+        """Whether a value is recomputed too often, or at positions with too many levels."""
         if not node.out.is_tensor:
             return False
         uses = self._used(node.out)
         often = uses.repeated(hint(node.out.tensor.numel), self._results)
-        is_crowded = uses.levels > MOST_LEVELS or (
+        is_repeated = uses.levels > MOST_LEVELS or (
             often > 0 and any(often * count > MOST_REPEATED for count in self._counts(node))
         )
-        return is_crowded and node.out.name in self._possible
+        return is_repeated and node.out.name in self._possible
 
     def _counts(self, node: Node) -> Iterator[int]:
-        """The instructions that an element is computed by, node by node, each once."""
+        """The instructions of an element, added up node by node, each once: all partial sums."""
         count, seen, stack = 0, {node.out}, [node]
         while stack:
             made = stack.pop()
@@ -195,26 +199,28 @@ class _Search(ABC):
 
 
 class _ByViews(_Search):
-    """Takes what is reached through other views for another position: never too few of them.
+    """An upper bound of positions, which is quick to find: a position for each path of views.
 
-    Views that undo one another are not seen. This is quick, and says where to look.
+    Views that undo one another are not recognized.
     """
 
     def _own(self, value: Value) -> Key:
         return ()
 
-    def _below(self, node: Node, key: Key, way: _Way) -> Iterator[tuple[Value, Key, _Way]]:
+    def _of_operands(
+        self, node: Node, key: Key, position: _Position
+    ) -> Iterator[tuple[Value, Key, _Position]]:
         form = op_of(node).form
         for number, value in enumerate(v for v in node.operands() if v.is_tensor):
             if isinstance(form, View):
-                share = way.share * _share(node, form, value)
-                yield value, (key, node.out, number), _Way(share, way.levels + 1)
+                share = position.share * _share(node, form, value)
+                yield value, (key, node.out, number), _Position(share, position.levels + 1)
             else:
-                yield value, key, way
+                yield value, key, position
 
 
 class _ByIndex(_Search):
-    """Takes positions as kernels compute them."""
+    """Positions as kernels compute them: by their index expressions."""
 
     def __init__(self, fusion: Fusion) -> None:
         super().__init__(fusion)
@@ -224,28 +230,30 @@ class _ByIndex(_Search):
     def _own(self, value: Value) -> Key:
         return self._axes.index(value)
 
-    def _below(self, node: Node, key: Key, way: _Way) -> Iterator[tuple[Value, Key, _Way]]:
+    def _of_operands(
+        self, node: Node, key: Key, position: _Position
+    ) -> Iterator[tuple[Value, Key, _Position]]:
         assert isinstance(key, tuple)
         read, form = Read(node.out, key), op_of(node).form
         if not isinstance(form, View):
             for value in node.operands():
                 if value.is_tensor:
-                    yield value, read_as(value, read).index, way
+                    yield value, read_as(value, read).index, position
             return
         for source in sources_of(node, read):
             for loaded in loaded_by(source):
-                yield loaded.value, loaded.index, self._at(loaded.index, way.share)
+                yield loaded.value, loaded.index, self._at(loaded.index, position.share)
             if isinstance(source.operand, Value) and source.operand.is_tensor:
-                share = way.share * _share(node, form, source.operand)
+                share = position.share * _share(node, form, source.operand)
                 yield source.operand, source.index, self._at(source.index, share)
 
-    def _at(self, index: Index, share: float) -> _Way:
-        # One element for all positions is computed once by a program.
+    def _at(self, index: Index, share: float) -> _Position:
+        # A program computes an element that all its positions share once.
         varies = any(item.axes() or item.loaded() for item in index)
-        return _Way(share if varies else 0.0, max(map(self._levels, index), default=0))
+        return _Position(share if varies else 0.0, max(map(self._levels, index), default=0))
 
     def _levels(self, expr: Affine) -> int:
-        """How many sums are in one another."""
+        """Levels of nested sums in an expression."""
         if expr not in self._known:
             bases = [item.base for item, _ in expr.terms]
             inner = [b.expr if isinstance(b, Bounded) else b for b in bases]
@@ -255,7 +263,8 @@ class _ByIndex(_Search):
 
 
 def _share(node: Node, form: View, value: Value) -> float:
-    """The share of a view's elements that an operand has: of a cat each has those of its part."""
+    """The share of a view's elements that come from an operand: below 1 for parts of a
+    concatenation."""
     if not form.pieces or form.indices:
         return 1.0
     return min(hint(value.tensor.numel) / max(hint(node.out.tensor.numel), 1), 1.0)
