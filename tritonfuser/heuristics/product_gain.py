@@ -1,4 +1,4 @@
-"""Whether a matrix product is faster fused than by torch with separate kernels around it.
+"""Whether a fused kernel of a matrix product is faster than torch's product and separate kernels.
 
 The figures are of an H200 and products of bfloat16, in tiles of 128 x 256 by persistent programs
 that load with descriptors.
@@ -12,11 +12,11 @@ from ..device import DeviceProperties
 from .product import Product
 
 SLOWDOWN = 0.045
-"""Share of cuBLAS's time that a generated product takes longer (H200, 4096 cubed: 185 us, cuBLAS
+"""Extra time of a generated product, as a share of cuBLAS's time (H200, 4096 cubed: 185 us, cuBLAS
 177)."""
 
 MAX_SLOWDOWN_S = 10e-6
-"""Seconds that a generated product takes longer at most. Large ones reach the same power limit as
+"""Most extra seconds of a generated product. Large ones reach the same power limit as
 cuBLAS."""
 
 EPILOGUE_S_PER_ELEMENT = 0.017e-12
@@ -28,7 +28,7 @@ H200: 0.9 to 1.1 ps an element with 7 ops, 5.8 ps with 15, 21 ps with 31."""
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FusedWork:
-    """What would share a kernel with a product.
+    """The prologue and epilogue that would share a kernel with a product.
 
     Attributes
     ----------
@@ -39,7 +39,7 @@ class FusedWork:
     prologue_bytes : int
         Bytes of the operands that the prologue computes. 0 for no prologue.
     k_parts : int
-        Parts that K is split into. One more kernel sums them up where there are several.
+        Parts that K is split into (split-K). One more kernel adds up several.
     """
 
     epilogue_ops: int
@@ -49,21 +49,21 @@ class FusedWork:
 
 
 def gain(product: Product, fused: FusedWork, device: DeviceProperties) -> float:
-    """Seconds that one kernel should save over torch's product and the kernels around it."""
+    """Seconds that one fused kernel saves over torch's product and the kernels around it."""
     bandwidth = device.bandwidth_bytes_per_s
     elements = product.batch * product.m * product.n
     epilogue = elements * product.epilogue_bytes / bandwidth
-    apart = 0.0
+    separate = 0.0
     if fused.has_epilogue:
-        apart += device.launch_s + elements * product.left_bytes / bandwidth + epilogue
+        separate += device.launch_s + elements * product.left_bytes / bandwidth + epilogue
     if fused.prologue_bytes:
-        apart += device.launch_s + 2 * fused.prologue_bytes / bandwidth
+        separate += device.launch_s + 2 * fused.prologue_bytes / bandwidth
     slowdown = min(SLOWDOWN * _product_seconds(product, device), MAX_SLOWDOWN_S)
     computed = EPILOGUE_S_PER_ELEMENT * fused.epilogue_ops**2 * elements
-    together = slowdown + max(computed, epilogue)
+    fused_s = slowdown + max(computed, epilogue)
     if fused.k_parts > 1:
-        together += device.launch_s + 8 * fused.k_parts * elements / bandwidth
-    return apart - together
+        fused_s += device.launch_s + 8 * fused.k_parts * elements / bandwidth
+    return separate - fused_s
 
 
 def _product_seconds(product: Product, device: DeviceProperties) -> float:

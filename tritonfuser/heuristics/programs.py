@@ -1,4 +1,4 @@
-"""Numbers of programs: idle SMs, work of last programs, launches shared by segments."""
+"""Numbers of programs: idle SMs, work that last programs do, launches that segments share."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from .params import (
 from .problem import Problem
 
 IDLE_BYTES = 1 << 19
-"""Bytes that a kernel moves from which it matters how many programs do so. Fewer bytes take less
-time than one more launch. Results that are stored may still join the kernel."""
+"""A kernel that moves fewer bytes needs no more programs: moving them takes less time than one more
+launch. Results that are stored may still join the kernel."""
 
 
 def leaves_idle(problem: Problem, programs: int) -> bool:
-    """Whether so many programs leave more than a quarter of the SMs without one.
+    """Whether so many programs leave more than a quarter of the SMs idle.
 
     A kernel that moves less than ``IDLE_BYTES`` needs no more programs than it has.
     """
@@ -30,16 +30,14 @@ def leaves_idle(problem: Problem, programs: int) -> bool:
 
 
 def share_of_bandwidth(problem: Problem, programs: int) -> float:
-    """The share of the bandwidth of memory that so many programs reach: three quarters of the SMs
-    reach all of it."""
+    """The share of the memory bandwidth that so many programs reach, one on each SM. Three quarters
+    of the SMs reach all of it."""
     return min(4 * max(programs, 1) / (3 * problem.device.sm_count), 1.0)
 
 
 def are_few(problem: Problem, programs: int) -> bool:
-    """Whether there are fewer than four programs an SM, so that SMs idle while the last ones end.
-
-    Programs are taken to be alike. They have then less to do, where they can.
-    """
+    """Whether there are fewer than four programs for each SM, so that SMs idle while the last
+    programs end. Schedulers then give each program less work, where they can."""
     return programs < 4 * problem.device.sm_count
 
 
@@ -55,8 +53,8 @@ def idle_reason(problem: Problem, programs: int) -> str:
 
 
 FOLLOWING_S = 0.9e-6
-"""Seconds that a kernel takes longer which starts while the one before it ends, without its own
-time."""
+"""Cost of a launch that overlaps with the end of the kernel before it (programmatic dependent
+launch), in seconds, without the time of the kernel itself."""
 
 
 def following_s(device: DeviceProperties) -> float:
@@ -67,37 +65,37 @@ def following_s(device: DeviceProperties) -> float:
 # --- the last programs ---------------------------------------------------------------------------
 
 ARRIVAL_S = 1.2e-6
-"""Seconds from the last store of a program until the last program at a counter knows that it is:
+"""Seconds from the last store of a program until a program knows that it is the last at a counter:
 a fence, an atomic add in the L2 cache, and the result passed to all threads. H200, in CUDA graphs:
 12 reductions of 0.1 to 10 MB took 0.26 us longer so (median) than by a second kernel that starts
 while the first one ends: a sum of 0.3 MB 2.76 us instead of 2.46, of the columns of 1215 x 1152
 4.46 and 4.20."""
 
 STEP_S = 0.4e-6
-"""Seconds of one more step of a last program: it waits for the L2 cache, and nothing hides that."""
+"""Seconds of one more step of a last program: the latency of the L2 cache, which nothing hides."""
 
 STEP_ELEMENTS = 32
-"""Elements that a thread of a last program loads at once, so that it waits seldom."""
+"""Elements that a thread of a last program loads at once, so that it has few steps."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Finishing:
-    """What decides whether the last programs of a kernel compute another segment.
+    """Facts that decide whether the last programs of a kernel compute another segment.
 
     Attributes
     ----------
     problem : Problem
-        That of the segment.
+        The problem of the segment.
     params : KernelParams
-        Those that its scheduler proposes for a kernel of its own.
+        The params that its scheduler proposes for a kernel of its own.
     launch : KernelParams
-        Those of the kernel that would finish it.
+        The params of the kernel whose last programs would compute it.
     counters : int
-        How many last programs there are.
+        Number of arrival counters, each of which has one last program.
     width : int
-        Positions of axis x that each of them has.
+        Positions of axis x for each last program.
     divisor : int
-        What divides them at all sizes, where tiles have to. 0 where they do not.
+        A divisor of ``width`` at all sizes, if tiles must divide it; else 0.
     """
 
     problem: Problem
@@ -109,11 +107,11 @@ class Finishing:
 
 
 def finishing_params(facts: Finishing) -> KernelParams | None:
-    """The params by which last programs compute a segment; None where its own kernel is faster.
+    """The params for last programs that compute a segment; None if its own kernel is faster.
 
-    A launch is saved, which costs little where kernels overlap. But while the last programs work
-    nobody else does: each is taken to move its bytes at the share of the device's bandwidth that a
-    multiprocessor has, and to wait for each step behind the first.
+    Last programs save a launch, which costs little where launches overlap. But while they work, all
+    others have ended: each is taken to move its bytes at one SM's share of the bandwidth, and to
+    wait for the L2 cache in each step after the first.
     """
     if facts.problem.on_cpu:
         return None
@@ -122,7 +120,7 @@ def finishing_params(facts: Finishing) -> KernelParams | None:
 
 
 def _last_programs_s(facts: Finishing, made: KernelParams) -> float:
-    """Seconds from the last store of the others to the end of a last program."""
+    """Seconds from the last store of all other programs to the end of a last program."""
     device = facts.problem.device
     alone = facts.problem.moved_bytes / max(facts.counters, 1)
     moving = alone * device.sm_count / device.bandwidth_bytes_per_s
@@ -130,13 +128,13 @@ def _last_programs_s(facts: Finishing, made: KernelParams) -> float:
 
 
 def _steps(facts: Finishing, made: KernelParams) -> int:
-    """Steps of a last program, one behind the other."""
+    """Successive steps of a last program."""
     block_x, block_r = (getattr(made, name, 1) for name in ("block_x", "block_r"))
     return ceil_div(facts.width, block_x) * ceil_div(facts.problem.reduced, block_r)
 
 
 def _params_of_last_programs(facts: Finishing) -> KernelParams:
-    """The params in a launch of other params: large tiles, each for one program alone."""
+    """The segment's params in the launch of another kernel: one program has large tiles."""
     launch, made = facts.launch, facts.params
     made = replace(
         made, num_warps=launch.num_warps, max_registers=launch.max_registers, num_stages=1
@@ -157,31 +155,31 @@ def _params_of_last_programs(facts: Finishing) -> KernelParams:
 
 MAX_FEWER_WARPS = 2
 MAX_MORE_WARPS = 4
-"""Factors by which a program may have fewer warps than its tile is for, or more. With fewer its
-threads need more registers; with more they have less to do, and exchange more."""
+"""Factors by which a program in a shared launch may have fewer, or more, warps than its tile needs.
+With fewer, threads need more registers; with more, they have less work and exchange more."""
 
 SHARED_LOSS = 0.02
-"""Share of the time of their bytes that segments are taken to lose where the registers of one are
-those of all. H200, in CUDA graphs: the sums of the columns of 8192 x 1024, 3072 and 4096 take 34.3
-us by two launches, 42.4 by six; of 256 rows 3.9 by one, 6.9 by three; softmax of 4096 x 1024 and
-4096 x 512 7.9 by one, 9.4 by two. All in bfloat16."""
+"""Loss of segments in a shared launch, whose registers are the most of all segments, as a share of
+the time of their bytes. H200, in CUDA graphs: the sums of the columns of 8192 x 1024, 3072 and 4096
+take 34.3 us by two launches, 42.4 by six; of 256 rows 3.9 by one, 6.9 by three; softmax of 4096 x
+1024 and 4096 x 512 7.9 by one, 9.4 by two. All in bfloat16."""
 
 OTHER_WARPS_LOSS = 0.3
-"""``SHARED_LOSS`` where a segment runs with the number of warps of another. H200: the sums of rows
+"""``SHARED_LOSS`` if a segment has to run with another number of warps. H200: the sums of rows
 of 4096 x 1024, a softmax of 2048 x 768 and maxima of 1000 x 333 took 15.1 us by one launch, 14.5
 by three."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sharing:
-    """What decides whether segments that need nothing of one another share a launch.
+    """Facts that decide whether independent segments share a launch.
 
     Attributes
     ----------
     launch, other : KernelParams
-        Those of the launch, and those of the segment that would share it.
+        The params of the launch, and of the segment that would share it.
     moved : int
-        Bytes that all of them move.
+        Bytes that all segments of the launch move.
     device : DeviceProperties
         The device.
     """
@@ -195,8 +193,8 @@ class Sharing:
 def saves_by_sharing(facts: Sharing) -> bool:
     """Whether one launch is expected to take less time than two.
 
-    Two kernels in a row fill the device and drain it twice, even where they overlap. One that is
-    long gains little by that, and may lose to what it shares a multiprocessor with.
+    Two successive kernels fill and drain the device twice, even if they overlap. A long kernel
+    gains little from avoiding that, and may lose because it shares SMs with another segment.
     """
     if facts.device.is_cpu or facts.launch.max_registers or facts.other.max_registers:
         return False
@@ -207,15 +205,15 @@ def saves_by_sharing(facts: Sharing) -> bool:
 
 
 def _shared_s(facts: Sharing) -> float:
-    """Seconds that segments lose because the registers, or the warps, of one are those of all."""
-    alike = facts.launch.num_warps == facts.other.num_warps
-    loss = SHARED_LOSS if alike else OTHER_WARPS_LOSS
+    """Seconds that segments lose in a shared launch."""
+    same_warps = facts.launch.num_warps == facts.other.num_warps
+    loss = SHARED_LOSS if same_warps else OTHER_WARPS_LOSS
     return loss * facts.moved / facts.device.bandwidth_bytes_per_s
 
 
 def _least_warps(params: KernelParams) -> int:
-    """The warps that a tile is for. A flat one may have fewer, of a vector of 32-bit elements a
-    thread: few elements have more warps for no other reason than that there is room for them."""
+    """The least warps that a tile needs. For a flat tile, one vector of 32-bit elements a thread:
+    it may have more warps only because the device has room for them."""
     vectors = TUNED_WARP_SIZE * VECTOR_BYTES // 4
     if isinstance(params, PointwiseParams):
         return min(max(params.block_x // vectors, 1), params.num_warps)

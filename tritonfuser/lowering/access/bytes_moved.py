@@ -15,7 +15,8 @@ from .traffic import Traffic
 
 
 def moved_bytes(fusion: Fusion, traffic: Iterable[Traffic]) -> int:
-    """Bytes of the elements accessed; at most the whole of a tensor accessed at several indices."""
+    """Bytes of the accessed elements. For a tensor accessed at several indices, at most all of
+    it."""
     found: dict[Value, int] = {}
     for item in traffic:
         touched = item.item_bytes * prod(axis.extent for axis in item.axes)
@@ -24,11 +25,12 @@ def moved_bytes(fusion: Fusion, traffic: Iterable[Traffic]) -> int:
 
 
 def known_bytes(fusion: Fusion, traffic: Sequence[Traffic], device: DeviceProperties) -> list[int]:
-    """For each load and store its bytes that loads before it have, near enough for the L1 cache.
+    """For each load and store, the bytes that hit the L1 cache, because an earlier load of the
+    kernel fetched them.
 
-    Loads of a tensor that differ by a number of elements alone are of the same lines a little
-    later: both halves of rows that are rotated. So are those that jump by a number of elements
-    where a position reaches another slice. Together they fetch no more than the whole tensor.
+    Two loads of a tensor whose offsets differ by a constant touch the same lines shortly after one
+    another: as the two halves of rotated rows. So do loads whose offset jumps by a constant where a
+    position reaches another slice. Together they fetch at most the whole tensor.
     """
     met: dict[tuple[Value, object], tuple[int, int, int]] = {}
     found: list[int] = []
@@ -40,9 +42,9 @@ def known_bytes(fusion: Fusion, traffic: Sequence[Traffic], device: DeviceProper
         held = held_bytes(fusion, item.value)
         touched, known = min_by_hint(item.accessed_bytes, held), 0
         if not item.is_store and hint(fetched):
-            apart = (abs(hint(item.offset.const - start)) + most) * item.item_bytes
+            distance = (abs(hint(item.offset.const - start)) + most) * item.item_bytes
             more = touched + fetched - held
-            if apart <= device.shared_bytes_per_sm and hint(more) > 0:
+            if distance <= device.shared_bytes_per_sm and hint(more) > 0:
                 known = min_by_hint(more, touched)
         found.append(known)
         met[key] = start, most, fetched + touched - known
@@ -50,10 +52,8 @@ def known_bytes(fusion: Fusion, traffic: Sequence[Traffic], device: DeviceProper
 
 
 def _without_jumps(offset: Affine) -> tuple[object, int]:
-    """The terms of an offset that are of axes, and the elements that the others jump by at most.
-
-    What is read at run time may be anywhere, and stays among the terms.
-    """
+    """(terms, jump): the terms of an offset that are linear in axes, and the most elements by which
+    all other terms change it. Indices that are read at run time stay among the terms."""
     jumps = [
         (item, by)
         for item, by in offset.terms

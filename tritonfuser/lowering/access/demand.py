@@ -1,4 +1,4 @@
-"""How many elements of each value are computed, propagated back from the results."""
+"""How many elements of each value are needed, propagated back from results."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from ...ops.table import Library, Scatter, View
 from ...symbolic.sizes import hint
 
 _WHOLE = (Contraction, Library, Moments, Reduction, Scan, Scatter)
-"""The forms that read all of their operands for all of their results."""
+"""Forms whose results need their operands as a whole, not element by element."""
 
 
 def demanded(
     nodes: Sequence[Node], results: Mapping[Value, int], *, boxes: bool = False
 ) -> dict[Value, float]:
-    """Elements of each tensor that have to be read or computed, each counted once.
+    """The number of elements of each tensor that have to be read or computed, each counted once.
 
-    A slice needs no more elements of its operand than it has itself. Of a value that several nodes
-    read, their needs add up, at most to all of it.
+    A slice needs as many elements of its operand as it has itself. The needs of several users of a
+    value add up, at most to all its elements.
 
     Parameters
     ----------
     nodes : sequence of Node
-        In recording order. What none of them makes is read from memory.
+        In recording order. Values that none of them computes are read from memory.
     results : mapping of Value to int
-        How many elements of what have to be there in the end.
+        The number of elements that are needed of each result.
     boxes : bool
-        Whether results are boxes of values that are pieced together: then ``nodes`` are those of
-        the boxes, and each is needed for all elements of them.
+        Whether results are boxes of a value that is pieced together. ``nodes`` are then those of
+        the boxes, and each is needed for all elements of its box.
     """
     sizes = distinct_elements(nodes)
     needs: dict[Value, float] = {
@@ -43,7 +43,7 @@ def demanded(
             continue
         share = max(needs.get(o, 0.0) / max(sizes[o], 1) for o in node.outs if o.is_tensor)
         form = as_call(node).op.form
-        # What a value is pieced together of is needed alike, as far as that is known.
+        # All parts that a value is pieced together from are taken to be needed alike.
         pieced = isinstance(form, View) and form.pieces and not boxes
         whole = isinstance(form, _WHOLE) or pieced
         for value in dict.fromkeys(v for v in node.operands() if v.is_tensor):
@@ -54,7 +54,7 @@ def demanded(
 
 
 def distinct_elements(nodes: Sequence[Node]) -> dict[Value, int]:
-    """Elements of each result that may differ: none along dims in which no operand runs."""
+    """Distinct elements of each result: a dim that no operand runs along counts as one."""
     dims: dict[Value, tuple[int, ...]] = {}
     for node in nodes:
         pointwise = isinstance(as_call(node).op.form, Pointwise)
@@ -75,5 +75,6 @@ def held_elements(value: Value) -> int:
 
 
 def _own(value: Value) -> tuple[int, ...]:
+    """The sizes of a tensor, with 1 for expanded dims."""
     pairs = zip(value.tensor.dims, value.tensor.sizes, strict=True)
     return tuple(1 if dim.expanded else hint(size) for dim, size in pairs)

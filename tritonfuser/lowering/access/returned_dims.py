@@ -1,7 +1,8 @@
-"""Dims that a reduction drops, with the dims along which its result is broadcast again.
+"""Reduced dims, with the dims along which the result is broadcast again.
 
-``b * sum(a, -1, keepdim=True)``: the result is needed along the last dim of ``b``, of which nothing
-but its size says that it has to do with the last dim of ``a``.
+Example: ``b * sum(a, -1, keepdim=True)``. The sum is broadcast along the last dim of ``b``. If that
+dim has the size of the last dim of ``a``, both may be one axis of a kernel, as in a norm; only the
+sizes say so.
 """
 
 from __future__ import annotations
@@ -17,18 +18,18 @@ from ...symbolic.queries import is_known_equal
 
 
 class Returned(NamedTuple):
-    """A result that is broadcast after a reduction.
+    """A value that depends on a reduction, and is broadcast.
 
     Attributes
     ----------
     operand : Value
-        What is reduced.
+        The operand of the reduction.
     reduced : tuple of int
-        The dims of it that are reduced.
+        Its reduced dims.
     value : Value
-        A value that the result is broadcast for.
+        The result of the op that broadcasts.
     along : tuple of int
-        The dims of it in which the result has one element.
+        The dims of ``value`` that it is broadcast along.
     """
 
     operand: Value
@@ -38,7 +39,7 @@ class Returned(NamedTuple):
 
 
 def returned_dims(fusion: Fusion) -> Iterator[Returned]:
-    """Each broadcast of what is computed of a reduction's result, in recording order."""
+    """Each broadcast of a value that depends on a reduction, in recording order."""
     reductions: dict[Value, frozenset[Node]] = {}
     for node in fusion.nodes:
         form = as_call(node).op.form
@@ -53,7 +54,7 @@ def returned_dims(fusion: Fusion) -> Iterator[Returned]:
 
 
 def _of_operand(out: Value, operand: Value, found: frozenset[Node]) -> Iterator[Returned]:
-    """What a node returns of the reductions that one of its operands depends on."""
+    """The broadcasts of one operand of a node, for each reduction that the operand depends on."""
     along = _broadcast_dims(operand, out)
     for node in sorted(found, key=lambda node: node.out.name) if along else ():
         call = as_call(node)
@@ -61,7 +62,7 @@ def _of_operand(out: Value, operand: Value, found: frozenset[Node]) -> Iterator[
 
 
 def _broadcast_dims(operand: Value, out: Value) -> tuple[int, ...]:
-    """The dims of a result in which an operand has one element. The last dims of both match."""
+    """The dims of a result that an operand is broadcast along. Dims are aligned at the last one."""
     more, one = out.tensor.rank - operand.tensor.rank, operand.tensor.sizes
     sizes = enumerate(out.tensor.sizes)
     return tuple(

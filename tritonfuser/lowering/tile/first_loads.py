@@ -16,31 +16,31 @@ from ..segments.segment import Segment
 from .nest import Nest
 
 MAX_ELEMENTS = 16
-"""Elements of a tile that a thread may have, for its loads to come first."""
+"""Most elements of a tile for each thread, for which loads come first by default."""
 
 MAX_LOADED_BYTES = 512
-"""Bytes that a thread may load first: half of the registers that it can have."""
+"""Most bytes that a thread loads before it computes: half of the registers that it can have."""
 
 MAX_WORDS = 64
-"""32-bit words that a thread may load first of rows with weights."""
+"""The same in 32-bit words, for rows with several weights."""
 
 
 def with_loads_first(nest: Nest, segment: Segment) -> Nest:
-    """The nest, with all loads first where params say so, where a thread loads little, and in each
-    step of a loop without a pipeline.
+    """The nest with ``loads_first``: as params say; otherwise if a thread loads little, and in
+    loops without a pipeline.
 
-    They wait for memory at the same time then. ptxas moves no load across a store, the branches of
-    a division or a barrier: a kernel of two boxes that stores one before it loads the other waits
-    twice. H200, of 46 definitions with and without: a cat of rotated halves 73 us and 58, softmaxes
-    662 and 597, 314 and 294; eleven kernels gained 4% or more, one of 55 us lost 6%, and one of 64
-    elements a thread 17%. Of others, one that loads 272 bytes a thread took 107 us and 85, one
-    of 672 bytes 81 and 86.
+    All loads then wait for memory at the same time. ptxas does not do this by itself: it moves no
+    load across a store, the branches of a division or a barrier, so that a kernel which stores one
+    box before it loads another one waits twice. H200, of 46 definitions with and without: a cat of
+    rotated halves 73 us and 58, softmaxes 662 and 597, 314 and 294; eleven kernels gained 4% or
+    more, one of 55 us lost 6%, and one of 64 elements a thread 17%. Of others, one that loads 272
+    bytes a thread took 107 us and 85, one of 672 bytes 81 and 86.
 
-    A loop waits for memory in each step, and waits again behind a division, whose rare cases are a
-    branch, or behind a change of layout, which is a barrier: ptxas moves no load across either.
-    H200, two sums along 448 rows of 290976 with two divisions between the loads of a step, and
-    what is around them: 5.0 ms, and 2.8 with the loads first. What is loaded before a loop is held
-    all through it, and stays.
+    A loop waits for memory in each step, and again after a division, whose rare cases are a branch,
+    and after a layout conversion, which has a barrier. H200, two sums along 448 rows of 290976 with
+    two divisions between the loads of a step, and the kernels around them: 5.0 ms, and 2.8 with the
+    loads first. Loads before the loop stay where they are used: registers would hold their results
+    all through the loop.
     """
     problem = segment.problem
     if problem is None or not segment.params.has_kernel:
@@ -60,15 +60,15 @@ def with_loads_first(nest: Nest, segment: Segment) -> Nest:
 
 
 def _weights_wait(facts: tuple[Problem, KernelParams]) -> bool:
-    """Whether rows of a program share several weights, which would be loaded behind a reduction.
+    """Whether the rows of a program share several weights, which would be loaded after a reduction.
 
-    Each is then waited for by itself, and has a layout of its own: it goes through shared memory to
-    that of the rows. H200, two RMS norms of rows of 80, one of the other: 242 us, and 158; five
-    layer norms of rows of 80 to 4097, 0.94 of the time (geometric mean; 0.80 to 1.01). A second
-    tensor of rows would be held all through the reductions as well: nine kernels with one take 1.02
-    of the time (0.94 to 1.25, there by 143 registers for 90).
+    Each weight would then be waited for separately, and would be converted from a layout of its own
+    to that of the rows, through shared memory. H200, two RMS norms of rows of 80, one of the other:
+    242 us, and 158; five layer norms of rows of 80 to 4097, 0.94 of the time (geometric mean; 0.80
+    to 1.01). A second full tensor would occupy registers all through the reductions: nine kernels
+    with one take 1.02 of the time (0.94 to 1.25, there by 143 registers for 90).
 
-    One row has the layout of its weights, and as many registers go to each of them as to the row:
+    A single row has the layout of its weights, each of which takes as many registers as the row:
     layer norms of rows of 8192 to 12289, one a program, take 1.07 to 1.41 times as long.
     """
     problem, params = facts

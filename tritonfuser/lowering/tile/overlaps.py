@@ -1,13 +1,13 @@
-"""Last tiles of an axis that begin earlier, so that they end with it and need no mask.
+"""Last tiles that are shifted to end with their axis, so that they need no mask.
 
-Where tiles of 32 rows cover 371, the last one has rows 339 to 370 and not 352 to 383: 13 rows are
-computed and stored twice, to the same bits. ``x = min(pid * 32, 371 - 32) + arange(32)`` leaves no
-``x < 371`` for each element that is loaded or stored.
+If tiles of 32 rows cover 371 rows, the last tile has rows 339 to 370 and not 352 to 383: 13 rows
+are computed and stored twice, with the same bits. ``x = min(pid * 32, 371 - 32) + arange(32)``
+leaves no ``x < 371`` for each element that is loaded or stored.
 
-A GPU of NVIDIA has 7 predicate registers. Of a tile of which each thread has 8 rows, each row with
-a predicate of its own, ptxas loads a few elements, computes with them, and loads the next ones in
-the registers that are free again: a step waits for memory several times. With one predicate, or
-none, all loads of a step are issued together. Kernel text 19 ops long, tiles of 32 x 32 with 4
+NVIDIA GPUs have 7 predicate registers for a thread. If a thread has 8 rows of a tile, each with a
+predicate of its own, ptxas loads a few elements, computes with them, and then loads the next ones:
+a step waits for memory several times. With one predicate, or none, all loads of a step are issued
+together. Kernel text 19 ops long, tiles of 32 x 32 with 4
 warps, sm_90: 8 groups of loads with row masks, 1 without.
 """
 
@@ -24,18 +24,18 @@ from .nest import Nest
 from .tile import Tile
 
 REPEATED = 1 / 8
-"""Share of positions that may be computed twice. What they load comes from memory again where other
-tiles come between: of 33 rows in two tiles of 32 nearly all would."""
+"""Most positions that may be computed twice, as a share of the axis. They may be loaded from memory
+twice: of 33 rows in two tiles of 32, nearly all would be."""
 
 RUN = 2 * PHILOX_WORDS
-"""Random numbers that are drawn together, at most: they begin at a multiple of as many."""
+"""Most random numbers that are drawn together; such a run begins at a multiple of its length."""
 
 
 def with_overlaps(nest: Nest, segment: Segment, segmented: SegmentedFusion) -> Nest:
-    """The nest, with the last tile along each axis of the grid inside of the axis.
+    """The nest with shifted last tiles along the axes of the grid.
 
-    Where no program may compute what another one does, where much would be computed twice, or where
-    an axis is shorter than a tile or varies in length, tiles reach past its end, with a mask.
+    Tiles reach past the end of an axis, with a mask, where positions must not be computed twice,
+    where too many would be, and where an axis is shorter than a tile or varies in length.
     """
     if type(nest) is not Nest or nest.row_split is not None:
         return nest
@@ -56,10 +56,10 @@ def with_overlaps(nest: Nest, segment: Segment, segmented: SegmentedFusion) -> N
 
 
 def _may_repeat(segment: Segment, segmented: SegmentedFusion) -> bool:
-    """Whether positions may be computed by two programs.
+    """Whether two programs may compute the same positions.
 
-    Elements that are scattered may be added to what is there, and results may replace an input that
-    the other program has yet to load. The programs of a finished reduction are counted.
+    Not if elements are scattered, since they may be added to memory; not if a result replaces an
+    input that the other program may still have to load; and not if programs are counted.
     """
     outputs = segmented.fusion.outputs
     replaced = (out.alias_of for out in outputs if out.value in segment.outputs)
@@ -70,7 +70,7 @@ def _may_repeat(segment: Segment, segmented: SegmentedFusion) -> bool:
 
 
 def _fits(tile: Tile) -> bool:
-    """Whether a tile is one of several alike of which the last one alone needs its mask."""
+    """Whether only the last one of several equal tiles needs the mask, and few positions repeat."""
     whole = tile.part is None and tile.stop is None and tile.limit is None and not tile.is_behind
     blocks = tile.block is not None and tile.masked and not tile.scattered
     extent, width = tile.axis.extent, tile.width

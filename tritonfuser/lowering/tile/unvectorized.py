@@ -1,4 +1,4 @@
-"""Loads that must be declared unaligned, so that Triton does not vectorize them."""
+"""Small loads that are declared unaligned, so that Triton does not vectorize them."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ from .tile import Tile
 def unvectorized(
     reads: Iterable[Read], strides: Mapping[Value, tuple[int, ...]], tiles: tuple[Tile, ...]
 ) -> frozenset[Value]:
-    """The tensors whose loads must not be vectorized, since larger loads beside them cannot be.
+    """The tensors whose loads must not be vectorized, because the large loads of the kernel cannot
+    be.
 
-    Triton gives a thread as many neighbours as the widest load of a kernel takes. In a matrix of
-    odd width rows begin anywhere, and those neighbours are loaded one by one, 16 bytes apart
-    between threads: eight times the accesses. So small tensors, as a row's weights, are not
-    declared aligned there.
+    Triton gives each thread as many adjacent elements as the widest load of a kernel has. The rows
+    of a matrix of odd width begin anywhere, so that their elements are loaded one by one. If a
+    small tensor, as the weights of rows, were loaded by vectors, the lanes of these single loads
+    would be 16 bytes from each other: eight times the accesses. So such tensors are not declared
+    aligned.
 
     Parameters
     ----------
@@ -38,13 +40,13 @@ def unvectorized(
 
 
 def _places(read: Read, tiles: tuple[Tile, ...]) -> set[int]:
-    """The dims of a tile that a load runs over, and -1 if it differs from program to program."""
+    """The dims of a tile that a load runs along, and -1 if it differs between programs."""
     names = {axis.name for item in read.index for axis in item.axes()}
     return {-1 if t.block is None else t.place for t in tiles if t.name in names}
 
 
 def _is_wide(read: Read, strides: tuple[int, ...]) -> bool:
-    """Whether neighbours begin at multiples of a vector, whatever row they are in."""
+    """Whether a load can be vectorized: all its strides but 1 are multiples of a vector."""
     offset = offset_of(read.index, strides)
     size = read.value.dtype.info.bytes
     steps = [step for _, step in offset.terms if not is_known_equal(step, 1)]
