@@ -1,12 +1,12 @@
-"""Long rows: which fit in registers, and by what loops the others are read.
+"""Long rows: which of them fit in registers, and the loops that read the others.
 
-A row fits where two programs share an SM, or where one program has the SM for itself. Of some
-longer rows the end is kept in registers, and loops read the rest. The rows of all programs at once
-are then less of what the L2 cache has to hold between two loops over a row.
+A row fits if the registers of an SM hold two programs, or one program that has the SM for itself.
+For some longer rows, the end of the row is kept in registers, and loops read the rest. The L2 cache
+then has to hold less of all rows between two loops.
 
-These are rules, of two facts: what the registers of an SM hold (``_fits_sm``) and what the L2 cache
-holds (``cache_holds``). The cost model does not choose here: what a later loop finds in the cache,
-and which values the compiler keeps from one loop to the next, is what it knows least.
+These are rules, by two facts: the registers of an SM (``_fits_sm``) and the capacity of the L2
+cache (``cache_holds``). The cost model does not decide here: it is least precise about L2 hits of a
+later loop, and about the values that the compiler keeps from one loop to the next.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from .integers import ceil_div, next_power_of_2, warps_for
 from .problem import RANDOM_WORDS, Problem
 
 MAX_REGISTER_ROW = 17408
-"""Elements of a tile that stay in registers where SMs have two programs: 32 for each of 512
-threads, and short tails. The other half of the 64 registers of such a thread is for what is
-computed of them, which nobody counts before the kernel is compiled."""
+"""Most elements of a tile in registers, where an SM runs two programs: 32 for each of 512 threads,
+and short tails. Such a thread has 64 registers. The other half of them is for intermediate values,
+whose number is not known before the kernel is compiled."""
 
 WORKING_REGISTERS = 24
-"""Registers of a thread that its row does not take: addresses, sums, results of a step."""
+"""Registers of a thread for other values than its row: addresses, sums, results of a step."""
 
 WHOLE_SM_WARPS = 32
 """Warps of a program that has an SM for itself."""
 
 CACHE_SHARE = 0.825
-"""Share of the L2 cache that rows find room in. H200: two steps a row, of 16 warps, were the faster
-ones up to 24,576 elements of 16 bits in each of four rows of an SM."""
+"""Share of the L2 cache that is available to rows. H200: two steps a row, of 16 warps, were the
+faster ones up to 24,576 elements of 16 bits in each of four rows of an SM."""
 
 ROWS_OF_SM = 4
-"""Rows of an SM at a time, where programs have 16 warps."""
+"""Rows that an SM reads at a time, if programs have 16 warps."""
 
 MAX_TWO_STEP_ROW = 16384
 """Longest row, in elements, that loops read in two steps, of 16 warps at most: 16 elements a
@@ -54,8 +54,8 @@ class LoopStep(NamedTuple):
     warps : int
         Warps of the program.
     rows : int
-        Programs of an SM that registers are to leave room for, with one tensor to read. 0 for as
-        many as the compiler likes.
+        Programs that an SM should have registers for, if one tensor is read. 0 leaves it to the
+        compiler.
     """
 
     elements: int
@@ -64,7 +64,7 @@ class LoopStep(NamedTuple):
 
 
 READ_ONCE_STEP = LoopStep(2048, 8)
-"""The step of a row that is read once: a few small programs an SM are enough."""
+"""The step of a row that is read once: a few small programs for each SM are enough."""
 
 LONGEST_STEP = LoopStep(16384, 32)
 """The step of the longest rows."""
@@ -74,7 +74,7 @@ CO_REDUCED_STEP = LoopStep(4096, 16)
 norm of 256 x 64 x 112 x 112: 536 us by this step, 712 by (4096, 32)."""
 
 STEPS = ((2, LoopStep(8192, 32)),)
-"""Rows of an SM that the L2 cache holds -> step, where a lane has one accumulator. H200, rmsnorm of
+"""(rows of an SM that the L2 cache holds, step), where a lane has one accumulator. H200, rmsnorm of
 16384 x 20480: 311 us by (8192, 32), 323 by (4096, 16); with a residual 637 and 810."""
 
 ACCUMULATOR_STEPS = (

@@ -1,4 +1,4 @@
-"""The table of schedulers in order of priority, and the queries that segmentation makes of them."""
+"""The table of schedulers in order of priority, and the queries that segmentation asks it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .params import HeuristicParams, KernelParams
 from .problem import ElementWork, Problem
 
 TimeOf = Callable[[HeuristicParams], KernelTime | None]
-"""Params in, the time of their kernel out."""
+"""Params in, the predicted time of their kernel out."""
 
 
 def _one(problem: Problem) -> int:
@@ -38,24 +38,24 @@ def _none(problem: Problem) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Scheduler:
-    """A family of kernels.
+    """A family of kernels: one row of the table.
 
     Attributes
     ----------
     name : str
         Its name, as in its params class.
     reject_reason : callable
-        None where it takes a problem, else why not.
+        None if it accepts a problem; otherwise the reason why not.
     propose : callable
-        The params of the kernel.
+        The params of the kernel, by rules.
     split : callable
-        In how many parts the reductions or scans should be done. 1 for one step.
+        The number of parts into which reductions or scans should be split. 1 for no split.
     interleave : callable
-        What the number of parts should be a multiple of, where parts take rows in turn. 0 where
-        each part has neighbouring rows.
+        A divisor of the number of parts, where parts have interleaved rows. 0 where each part has
+        adjacent rows.
     times : callable
-        The times of the kernels of a problem by the cost model, as a function of params. None where
-        no kernel runs, and in the interpreter.
+        The predicted times of a problem's kernels, as a function of params: None for segments
+        without a kernel, and for the interpreter.
     has_independent_fields : bool
         Whether fields of the params can be changed one by one.
     """
@@ -79,7 +79,7 @@ OF_CORES = (
         has_independent_fields=False,
     ),
 )
-"""Of kernels that are built around an op: the op's facts name one of these."""
+"""The schedulers of kernels that are built around an op: ``Core.scheduler`` names one of them."""
 
 _OF_CO_REDUCED_ROWS = (
     Scheduler("inner_persistent", inner_persistent.reject_reason, inner_persistent.propose),
@@ -114,13 +114,13 @@ SCHEDULERS = (
     Scheduler("transpose", transpose.reject_reason, transpose.propose),
     Scheduler("pointwise", pointwise.reject_reason, pointwise.propose),
 )
-"""In order of priority: the first that takes a problem schedules it."""
+"""In order of priority: the first one that accepts a problem schedules it."""
 
 BY_NAME = {row.name: row for row in SCHEDULERS}
 
 
 def _candidates(problem: Problem) -> tuple[Scheduler, ...]:
-    """The schedulers to ask. Kernels around an op, and rows reduced together, have one each."""
+    """The schedulers to ask: a single one for kernels around an op, and for co-reduced rows."""
     if problem.core is not None:
         return (BY_NAME[problem.core.scheduler],)
     return _OF_CO_REDUCED_ROWS if problem.co_reduced > 1 else SCHEDULERS
@@ -137,23 +137,23 @@ def _first(problem: Problem) -> tuple[Scheduler | None, list[str]]:
 
 
 def refusals(problem: Problem) -> list[str]:
-    """Why each scheduler before the chosen one does not take the problem."""
+    """The reasons of the schedulers before the accepting one."""
     return _first(problem)[1]
 
 
 def reject_reason(problem: Problem) -> str | None:
-    """None where some scheduler takes the problem, else all their reasons."""
+    """None if some scheduler accepts the problem; otherwise the reasons of all."""
     scheduler, found = _first(problem)
     return None if scheduler is not None else "; ".join(found)
 
 
 def propose(problem: Problem) -> HeuristicParams:
-    """The params of the scheduler that takes the problem.
+    """The params that the accepting scheduler proposes.
 
     Raises
     ------
     SchedulingError
-        None does.
+        No scheduler accepts the problem.
     """
     scheduler, found = _first(problem)
     if scheduler is None:
@@ -164,26 +164,27 @@ def propose(problem: Problem) -> HeuristicParams:
 
 
 def _launched(params: HeuristicParams, device: DeviceProperties) -> HeuristicParams:
-    """Params of no more warps than a program of the device has: rules count warps of 32 threads."""
+    """Params with at most as many warps as the device allows: rules count warps of 32 threads."""
     if not isinstance(params, KernelParams) or params.num_warps <= device.max_warps_per_block:
         return params
     return replace(params, num_warps=device.max_warps_per_block)
 
 
 def interleave(problem: Problem) -> int:
-    """What interleaved parts should be a multiple of; 0 where parts have neighbouring rows."""
+    """A divisor of the number of interleaved parts; 0 where parts have adjacent rows."""
     scheduler, _ = _first(problem)
     return 0 if scheduler is None else scheduler.interleave(problem)
 
 
 def split(problem: Problem) -> int:
-    """In how many parts the reductions of a problem should be done, 1 for one step."""
+    """The number of parts into which the reductions of a problem should be split; 1 for no
+    split."""
     scheduler, _ = _first(problem)
     return 1 if scheduler is None else scheduler.split(problem)
 
 
 def kernel_times(problem: Problem, work: ElementWork, scheduler: str) -> TimeOf:
-    """The times of a scheduler's kernels by the model, as a function of params."""
+    """The predicted times of a scheduler's kernels, as a function of params."""
     row = BY_NAME.get(scheduler)
     return _no_time if row is None else row.times(problem, work)
 
@@ -195,5 +196,5 @@ def _no_time(params: HeuristicParams) -> None:
 def kernel_seconds(
     problem: Problem, params: HeuristicParams, work: ElementWork
 ) -> KernelTime | None:
-    """The time of a kernel by the model. None where no kernel runs, and in the interpreter."""
+    """The predicted time of a kernel. None without a kernel, and for the interpreter."""
     return kernel_times(problem, work, params.scheduler)(params)

@@ -19,14 +19,14 @@ Values = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Fields that are chosen together.
+    """One or several fields of params whose values are chosen together.
 
     Attributes
     ----------
     fields : tuple of str
         Names of fields of the params.
     values : tuple of tuple
-        What they may be: each a value for each of the fields.
+        The legal values: each has one value for each of the fields.
     """
 
     fields: tuple[str, ...]
@@ -47,16 +47,16 @@ class AtMost:
     Attributes
     ----------
     product : tuple of str
-        Fields. Of tails it is their sum that counts.
+        Names of fields on the left side. A field with tails counts as their sum.
     limit : int
-        The most of it, times the product of ``limit_product``.
+        Factor of the right side.
     limit_product : tuple of str
-        Fields.
+        Names of fields on the right side.
     scale : int
         Factor of the left side.
     less : tuple of (str, int)
-        What is taken off fields before they are multiplied: of the stages of a pipeline all but
-        one are loaded ahead.
+        Numbers that are subtracted from fields before these are multiplied: the loads of all
+        pipeline stages but one are in flight.
     """
 
     product: tuple[str, ...]
@@ -66,7 +66,7 @@ class AtMost:
     less: tuple[tuple[str, int], ...] = ()
 
     def holds(self, values: Values) -> Any:
-        """Whether it does, of a value for each field: a bool, or an array of them for arrays."""
+        """Whether it holds for these values: a bool, or an array of bools for arrays."""
         left, right = self.scale, self.limit
         for name in self.product:
             left = left * self._factor(name, values)
@@ -75,7 +75,7 @@ class AtMost:
         return left <= right
 
     def _factor(self, name: str, values: Values) -> Any:
-        """A field as a factor: of tails their sum."""
+        """The value of a field as a factor: tails count as their sum."""
         value = values[name]
         number = sum(value) if isinstance(value, tuple) else value
         return number - sum(count for field, count in self.less if field == name)
@@ -83,16 +83,16 @@ class AtMost:
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """Params of one kind, such as rows in registers, or rows read by loops.
+    """A part of a search space with some fields fixed, such as rows in registers.
 
     Attributes
     ----------
     fixed : dict
-        Fields that are the same in all of them.
+        Fields with the same value in all params.
     choices : tuple of Choice
-        The others. Each field is in one choice.
+        The other fields. Each of them is in one choice.
     conditions : tuple of AtMost
-        All of them hold.
+        Conditions that all hold.
     """
 
     fixed: dict[str, Any]
@@ -105,11 +105,11 @@ class Alternative:
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """The fields that are chosen."""
+        """The fields of all choices."""
         return tuple(name for choice in self.choices for name in choice.fields)
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        """All values for which the conditions hold."""
+        """All values that satisfy the conditions."""
         fields = self.fields
         for chosen in product(*(choice.values for choice in self.choices)):
             values = {**self.fixed, **dict(zip(fields, chain.from_iterable(chosen), strict=True))}
@@ -117,7 +117,7 @@ class Alternative:
                 yield values
 
     def draw(self, rng: random.Random, tries: int = 64) -> dict[str, Any] | None:
-        """Random values for which the conditions hold. None where no try finds some."""
+        """Random values that satisfy the conditions. None if no try finds any."""
         for _ in range(tries):
             chosen = [rng.choice(choice.values) for choice in self.choices]
             drawn = zip(self.fields, chain.from_iterable(chosen), strict=True)
@@ -138,21 +138,21 @@ def _made(scheduler: str, values: Values) -> HeuristicParams | None:
 def params_of(scheduler: str, values: tuple[tuple[str, Any], ...]) -> HeuristicParams | None:
     """Params of a scheduler with these fields; None where they exceed the limits of any kernel.
 
-    Made and checked once: problems have tiles of the same sizes.
+    Cached: many problems have tiles of the same sizes.
     """
     return _made(scheduler, dict(values))
 
 
 @dataclass(frozen=True, slots=True)
 class SearchSpace:
-    """The params that a kernel may have.
+    """The params that may be tried for a kernel.
 
     Attributes
     ----------
     scheduler : str
         Its scheduler.
     alternatives : tuple of Alternative
-        Each params that can be tried are of one of them.
+        The parts of the space.
     """
 
     scheduler: str
@@ -167,16 +167,16 @@ class SearchSpace:
                     yield made
 
     def draw(self, rng: random.Random) -> HeuristicParams | None:
-        """Random params, each alternative as likely as the others."""
+        """Random params; all alternatives are equally likely."""
         if not self.alternatives:
             return None
         values = rng.choice(self.alternatives).draw(rng)
         return None if values is None else self.params(values)
 
     def params(self, values: Values) -> HeuristicParams | None:
-        """Params of the values; None where they exceed the limits of any kernel."""
+        """Params with these values; None if they exceed the limits of any kernel."""
         return _made(self.scheduler, values)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data: fields, values and conditions, for a tuner of one's own."""
+        """Plain data: fields, values and conditions, for other tuners."""
         return {"scheduler": self.scheduler, "alternatives": encode(self.alternatives)}

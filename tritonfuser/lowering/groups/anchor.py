@@ -1,4 +1,4 @@
-"""An anchor: a reduction, scan or stored value that some kernel has to compute."""
+"""``Anchor``: a reduction, scan, product or stored value, which some kernel has to compute."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class Loops:
     Attributes
     ----------
     rows : frozenset of Axis
-        The parallel axes: every result has them.
+        The parallel axes, which every result runs along.
     inner : frozenset of Axis
         The axes that are reduced or scanned along.
     row_extent, inner_extent : int
-        Positions of all axes of each kind together. 1 where there are none.
+        Products of the extents of either kind; 1 for no axes.
     """
 
     rows: frozenset[Axis]
@@ -40,26 +40,26 @@ class Loops:
 
 @dataclass(frozen=True)
 class Anchor:
-    """A reduction, scan or stored value in a loop nest, with all that it reads there.
+    """A reduction, scan, product or stored value in a loop nest, with its read footprint.
 
     Attributes
     ----------
     value : Value
-        What is computed. Of a node with several results, the first.
+        The computed value; the first result of a node with several.
     parallel : tuple of Axis
-        The axes that the result runs over.
+        The axes that the result runs along.
     reduced : tuple of Axis
-        The axes reduced or scanned along. Empty for a stored value.
+        The axes that are reduced or scanned. Empty for a stored value.
     index : Index
         The element of the result that a position of the loop nest computes.
     footprint : ReadFootprint
-        What is read, and the nodes computed on the way.
+        All reads, and the nodes that are computed on the way.
     member : Member or None
         The reduction or scan. None for a stored value.
     is_scan : bool
         The member is a scan.
     guards : tuple of Guard
-        Hold at the positions that compute an element, where the loop nest has more.
+        Conditions on positions: they hold where the loop nest computes an element.
     source : Operand or None
         As in ``Store``.
     scatter : Node or None
@@ -85,7 +85,7 @@ class Anchor:
 
     @property
     def name(self) -> str:
-        """As schedules name it: the value, or what of it is stored."""
+        """The name that schedules use: of the value, or of its stored part."""
         return self.value.name if self.member is not None else self.store.name
 
     @property
@@ -96,14 +96,14 @@ class Anchor:
 
     @property
     def root_reads(self) -> tuple[Read, ...]:
-        """The reads from which a walk meets its footprint."""
+        """The reads from which ``walk`` finds its footprint."""
         if self.member is None:
             return self.store.root_reads
         return self.member.reads
 
     @property
     def is_core(self) -> bool:
-        """Whether a kernel is built around it."""
+        """Whether it is an op that a kernel is built around."""
         return self.member is not None and is_core(self.member.node)
 
     @property
@@ -125,10 +125,10 @@ class Anchor:
 
     @property
     def loaded(self) -> frozenset[Read]:
-        """What it reads from memory, or from reductions."""
+        """Its reads of memory and of results of reductions."""
         return self.footprint.loads | self.footprint.reducers
 
     @cached_property
     def loaded_tensors(self) -> frozenset[Value]:
-        """The tensors among these."""
+        """The tensors among ``loaded``."""
         return frozenset(read.value for read in self.loaded if read.value.is_tensor)

@@ -1,4 +1,4 @@
-"""Makes the anchors of a fusion: each value with its loop nest and read footprint."""
+"""``AnchorMaker``: makes the anchors of a fusion, each with its loop nest and read footprint."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _NO_COUNTS: Mapping[str, int] = MappingProxyType({})
 
 
 class AnchorMaker:
-    """Makes the anchors of a fusion: puts a value in its loop nest and walks over what it reads.
+    """Makes the anchors of a fusion: finds the loop nest of a value, and all that it reads.
 
     Attributes
     ----------
@@ -43,11 +43,10 @@ class AnchorMaker:
     axes : AtomicAxes
         The axes of the dims of its values.
     home_index : dict of Value to Index
-        The index at which the result of each reduction, scan or other anchor is computed, in the
-        axes of the result. Kernels compute it at no other.
+        For each result of a reduction, scan or other anchor, the only index at which kernels
+        compute it, in the axes of the result.
     counts : mapping of str to int
-        The number of boxes that a given schedule has of values, by the names under which it stores
-        them.
+        The number of boxes of values in a given schedule, by the names of stores.
     traffic : KnownTraffic
         Its loads and stores as functions of axes.
     """
@@ -77,7 +76,7 @@ class AnchorMaker:
 
     @cached_property
     def elements(self) -> ElementReads:
-        """What kernels load and compute for elements."""
+        """Loads and instructions of kernels for single elements."""
         return ElementReads(self.fusion, self.home_index, self._reads)
 
     @cached_property

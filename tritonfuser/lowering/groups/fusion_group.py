@@ -1,4 +1,4 @@
-"""A fusion group: a kernel in the making, that anchors join one after another."""
+"""``FusionGroup``: a kernel that is being assembled, which anchors join one after another."""
 
 from __future__ import annotations
 
@@ -18,54 +18,56 @@ from .anchor import Anchor, Loops
 
 @dataclass(frozen=True)
 class FusionGroup:
-    """A kernel in the making, or an op that torch runs.
+    """A kernel that is being assembled, or an op that torch runs.
 
     Attributes
     ----------
     number : int
-        Its place in the group graph, 0 or more.
+        Its index in the group graph.
     parallel : tuple of Axis
-        The axes of its rows: every result has them, but for the results of ``outer``.
+        The axes over rows: every result runs along them, except results of ``outer``.
     reduced : tuple of Axis
-        The axes along its rows, that ``members`` reduce or scan along. Empty for a flat kernel.
+        The axes along rows, which ``members`` reduce or scan. Empty for a flat kernel.
     members : tuple of Member
         The reductions and scans along its rows.
     outer : tuple of Member
         The reductions over its rows.
     stores : tuple of Store
-        The stored values that are no reductions or scans.
+        Stores of values other than results of reductions and scans.
     computed_at : dict of Value to Index
-        The index at which it computes each result of its reductions and scans, in its own axes.
+        For each result of its reductions and scans, the index at which it is computed, in the axes
+        of the group.
     levels : dict of Value to int
-        For each result of ``members``, the longest chain of the group's reductions before it.
+        For each result of ``members``, the length of the longest chain of reductions of the group
+        that it depends on.
     row_loops : dict of Value to int
-        For each result of ``members`` and ``outer``, the loop over the rows that finds it. Results
-        of ``outer`` are known when their loop has ended.
+        For each result of ``members`` and ``outer``, the number of the loop over rows that computes
+        it. Results of ``outer`` are known after the end of their loop.
     needs : frozenset of int
         The groups whose results it reads.
     reads : frozenset of Read
-        What it loads: inputs, and results of other groups.
+        All its loads: of inputs, and of results of other groups.
     reduced_reads : frozenset of Read
-        The reads among them that its reductions need.
+        Those of ``reads`` that its reductions depend on.
     nodes : frozenset of Node
         The elementwise ops and views that it computes.
     full_outputs : bool
-        Whether some store runs over ``reduced`` too.
+        Whether some store runs along ``reduced``.
     dependent_outputs, independent_outputs : bool
-        Whether such a store depends on a reduction of the group, and whether one depends on none.
+        Whether some such store depends on a reduction of the group; whether some does not.
     loops_over_rows : int
-        Loops over the rows that reductions and stores take, if ``outer`` makes them loop.
+        Number of loops over rows that ``outer`` needs, with the stores that depend on it.
     scans : bool
         Whether some member is a scan.
     library : Node or None
         The op that torch runs. None for a kernel.
     stored : frozenset of Value
-        Values that it loads from memory although it could compute them.
+        Values that it loads, although it could compute them.
     loads_given : bool
-        Whether ``stored`` is final: no further such values are loaded, even where that is cheaper.
+        Whether ``stored`` was given by a schedule: no other such value is loaded.
     co_reduced : tuple of Axis
-        The axes of its rows that one program must have whole, since a reduction over them reads
-        results of those rows.
+        The axes over rows that one program must have as a whole, because a reduction over them
+        reads results of those rows.
     """
 
     number: int
@@ -98,7 +100,7 @@ class FusionGroup:
 
     @cached_property
     def core(self) -> Node | None:
-        """The op that the kernel is built around, if any: that of its first member."""
+        """The op that the kernel is built around, if any: it is the first member."""
         return next((m.node for m in self.members if is_core(m.node)), None)
 
     @cached_property
@@ -118,26 +120,26 @@ class FusionGroup:
 
     @property
     def row_passes(self) -> int:
-        """Loops over a row that its reductions take. Reductions of ``co_reduced`` need none."""
+        """Passes over a row that its reductions take. Those over ``co_reduced`` need none."""
         along = (m for m in self.members if m.across != self.co_reduced)
         return len({self.levels[m.node.out] for m in along})
 
     @property
     def batch_axes(self) -> tuple[Axis, ...]:
-        """The axes of the rows that the outer members keep."""
+        """The axes over rows that the outer members do not reduce."""
         if not self.outer:
             return ()
         return tuple(a for a in self.parallel if a not in self.outer[0].across)
 
     def root_reads(self) -> list[Read]:
-        """The reads from which a walk meets all that it computes: of its stores and members."""
+        """The reads of its stores and members, from which ``walk`` finds all that it computes."""
         found = [read for store in self.stores for read in store.root_reads]
         for member in (*self.members, *self.outer):
             found.extend(member.reads)
         return found
 
     def grown(self, anchor: Anchor, outer: bool, needs: frozenset[int]) -> FusionGroup:
-        """The group with one more anchor in it.
+        """The group with one more anchor.
 
         Parameters
         ----------
@@ -175,13 +177,13 @@ class FusionGroup:
         return replace(group, members=members, levels=levels)
 
     def _row_loop_of(self, anchor: Anchor) -> int:
-        """The first loop over the rows in which all is known that the anchor reads."""
+        """The first loop over rows in which all values that the anchor reads are known."""
         ended = {value for member in self.outer for value in member.node.outs}
         needed = anchor.footprint.at_own_index & self.row_loops.keys()
         return max((self.row_loops[v] + (v in ended) for v in needed), default=0)
 
     def _from_other_groups(self, anchor: Anchor) -> frozenset[Read]:
-        """Results of other groups that the anchor reads."""
+        """The reads of an anchor that are results of other groups."""
         return frozenset(r for r in anchor.footprint.reducers if r.value not in self.computed_at)
 
     def _with_store(self, anchor: Anchor) -> FusionGroup:
@@ -200,5 +202,5 @@ class FusionGroup:
 
 
 def _runs_along(anchor: Anchor, axes: tuple[Axis, ...]) -> bool:
-    """Whether the elements of an anchor differ along one of these axes."""
+    """Whether the result of an anchor runs along one of these axes."""
     return any(not item.axes().isdisjoint(axes) for item in anchor.index)

@@ -1,4 +1,4 @@
-"""The graph of fusion groups: which group makes which value, and which run before which."""
+"""``GroupGraph``: which fusion group computes which value, and which groups run before which."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from .anchor import Anchor
 from .fusion_group import FusionGroup
 
 WORTH_BYTES = 1 << 20
-"""Loading so much takes about a tenth of a launch. A kernel is not preferred for less."""
+"""Differences in shared loads below this do not matter: loading so much takes a tenth of a
+launch."""
 
 
 def bits(numbers: Iterable[int]) -> int:
@@ -33,7 +34,7 @@ def largest_first(mask: int) -> Iterator[int]:
 
 @dataclass
 class GroupGraph:
-    """Groups by number, and what they need of one another.
+    """All groups by number, with their dependences.
 
     Sets of groups are bit masks: unions and differences of them take one operation.
 
@@ -42,7 +43,7 @@ class GroupGraph:
     listed : list of FusionGroup
         The groups, by number.
     owner : dict of Value to int
-        The group that makes a value. Where several write it, the last of them.
+        The group that computes a value; the last one if several write parts of it.
     writers : dict of Value to int
         All groups that write a stored value or parts of it, as a bit mask.
     kernels : int
@@ -58,7 +59,7 @@ class GroupGraph:
     _before: list[int] = field(default_factory=list)
 
     def copy(self) -> GroupGraph:
-        """A snapshot: later changes can be undone by going back to it."""
+        """A snapshot, to which later changes can be rolled back."""
         return GroupGraph(
             [*self.listed], {**self.owner}, {**self.writers}, self.kernels, [*self._before]
         )
@@ -76,7 +77,7 @@ class GroupGraph:
         self._link(group)
 
     def put(self, group: FusionGroup, anchor: Anchor) -> None:
-        """Replace the group of this number by ``group``, which has ``anchor`` in it."""
+        """Replace a group by ``group``, which has one more ``anchor`` and the same number."""
         self.listed[group.number] = group
         self.owner.update(dict.fromkeys(anchor.values, group.number))
         if anchor.member is None:
@@ -85,13 +86,13 @@ class GroupGraph:
         self._link(group)
 
     def require(self, number: int, others: frozenset[int]) -> None:
-        """Let a group run after others. They must not need it."""
+        """Let a group run after others, which must not depend on it."""
         group = self.listed[number]
         self.listed[number] = replace(group, needs=group.needs | others)
         self._link(self.listed[number])
 
     def _link(self, group: FusionGroup) -> None:
-        """Record that what a group needs runs before it, and before all that need the group."""
+        """Record that the groups which a group needs run before it, and before its dependents."""
         number = group.number
         fresh = self.up_to(group.needs) & ~self._before[number]
         if not fresh:
@@ -128,7 +129,8 @@ class GroupGraph:
         return frozenset(self.owner[v] for v in anchor.footprint.results)
 
     def possible(self, anchor: Anchor) -> int:
-        """The kernels that do not run before a group whose results an anchor reads, as a mask."""
+        """The kernels that an anchor can join without a cycle, as a bit mask: those that need not
+        run before a group whose results the anchor reads."""
         owners = self._owners(anchor)
         found = self.kernels & ~self.up_to(owners)
         for number in owners:
@@ -137,11 +139,11 @@ class GroupGraph:
         return found
 
     def candidates(self, anchor: Anchor, among: int) -> Iterator[FusionGroup]:
-        """Kernels of a mask, in the order in which an anchor tries to join them.
+        """The kernels of a mask, in the order in which an anchor tries to join them.
 
-        Those that it reads results of come first. Of these and of the others it prefers the kernels
-        that load most of what it loads, which is then loaded once. Of those a box prefers the
-        kernels that have no more positions than it, and all others the latest.
+        First those whose results it reads, then the others. Within both, kernels that share more
+        loaded bytes with it come first. Among equals, a box of a value prefers kernels with no more
+        positions than itself, and then the latest kernel comes first.
         """
         touched = bits({self.owner[v] for v in anchor.footprint.at_own_index}) & among
         for mask in (touched, among & ~touched):
@@ -150,20 +152,20 @@ class GroupGraph:
 
 
 def _shared_loads(anchor: Anchor, group: FusionGroup) -> int:
-    """How much of what an anchor loads a group loads too, in units that are worth a difference."""
+    """Bytes that both an anchor and a group load, in units of ``WORTH_BYTES``."""
     shared = anchor.loaded_tensors & group.loaded_tensors
     return sum(map(_stored_bytes, shared)) // WORTH_BYTES
 
 
 def _idles(anchor: Anchor, group: FusionGroup) -> bool:
-    """Whether a group has more positions than a box of a value."""
+    """Whether programs of a group would idle for a box of a value, which has fewer positions."""
     if anchor.part is None:
         return False
     return hint(group.loops.row_extent) > hint(anchor.loops.row_extent)
 
 
 def _stored_bytes(value: Value) -> int:
-    """Bytes of a tensor in memory, about: a dim that an input is expanded along counts as 1."""
+    """Bytes of a tensor in memory, about: expanded dims of inputs count as 1."""
     layout, held = value.tensor.layout, value.tensor.sizes
     if layout is not None and layout.strides is not None:
         steps = zip(held, layout.strides, strict=True)
