@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import threading
@@ -9,6 +10,7 @@ import warnings
 
 import pytest
 
+from tests.interrupting import interrupted
 from tests.lowering.graphs import noise
 from tritonfuser import FusionDefinition
 from tritonfuser.cache import executor
@@ -66,6 +68,17 @@ def test_a_lock_of_another_thread_is_free():
     lock = Lock()
     with Elsewhere(lock):
         assert status_in_a_child(lambda: entered(lock)) == 0
+
+
+def test_an_interrupted_thread_leaves_its_lock():
+    """Wherever in entering or leaving it the thread is interrupted."""
+    lock = Lock()
+    for number in itertools.count():
+        if not interrupted(lambda: entered(lock), "tritonfuser/forks.py", number):
+            break
+        assert lock.try_acquire(), number
+        lock.release()
+    assert number > 1
 
 
 @pytest.mark.parametrize("held, wanted", [("shared", "exclusive"), ("exclusive", "shared")])

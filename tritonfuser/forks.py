@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Callable
 from types import TracebackType
-from typing import Protocol
+from typing import Protocol, TypeAlias
 from weakref import WeakSet
 
 
@@ -28,6 +29,11 @@ def reset_in_forked_children(state: ThreadState) -> None:
     _REGISTERED.add(state)
 
 
+_Leave: TypeAlias = Callable[
+    [type[BaseException] | None, BaseException | None, TracebackType | None], None
+]
+
+
 class Lock:
     """``threading.Lock`` that is free in a forked child."""
 
@@ -38,16 +44,16 @@ class Lock:
     def reset_after_fork(self) -> None:
         self._lock = threading.Lock()
 
-    def __enter__(self) -> None:
-        self._lock.acquire()
+    # A with statement calls these methods of the lock itself: between acquiring it and entering the
+    # body, or leaving that and releasing it, nothing can interrupt the thread.
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._lock.release()
+    @property
+    def __enter__(self) -> Callable[[], bool]:
+        return self._lock.__enter__
+
+    @property
+    def __exit__(self) -> _Leave:
+        return self._lock.__exit__
 
     def try_acquire(self) -> bool:
         """Acquire the lock, unless it is held; whether it was acquired. Ends with ``release``."""

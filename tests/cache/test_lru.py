@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from tests.interrupting import interrupted
 from tritonfuser.cache.lru import LRU
 
 
@@ -132,6 +134,17 @@ def test_what_interrupts_a_thread_is_its_own():
         assert ask() == "made"
     assert isinstance(interrupted.exception(), KeyboardInterrupt)
     assert len(calls) == 2
+
+
+def test_an_interrupted_thread_keeps_nobody_waiting():
+    """Wherever in making an entry it is interrupted, another thread makes it."""
+    pool = ThreadPoolExecutor(1)
+    for number in itertools.count():
+        cache = LRU(4)
+        if not interrupted(lambda c=cache: c.get_or_make("a", lambda: 1), "cache/lru.py", number):
+            break
+        assert pool.submit(cache.get_or_make, "a", lambda: 1).result(timeout=10) == 1, number
+    assert number > 10
 
 
 def test_different_keys_are_made_at_once():

@@ -70,32 +70,29 @@ class LRU(Generic[K, V]):
         its own: another one makes the entry.
         """
         while True:
-            with self._lock:
-                found = self.get(key)
-                if found is not None:
-                    return found
-                pending = self._making.get(key)
-                mine = pending is None
-                if pending is None:
-                    pending = self._making[key] = Future()
-            if mine:
-                return self._make(key, pending, make)
+            pending, mine = None, False
+            try:
+                with self._lock:
+                    found = self.get(key)
+                    if found is not None:
+                        return found
+                    pending = self._making.get(key)
+                    mine = pending is None
+                    if pending is None:
+                        pending = self._making[key] = Future()
+                if mine:
+                    return self._make(key, pending, make)
+            except BaseException as error:
+                if mine and pending is not None:
+                    self._give_up(key, pending, error)
+                raise
             made = pending.result()
             if made is not None:
                 return made
 
     def _make(self, key: K, pending: Future[V | None], make: Callable[[], V]) -> V:
-        """Make an entry on this thread. ``pending`` gets it, or the error, for other threads."""
-        try:
-            made = make()
-        except BaseException as error:
-            with self._lock:
-                del self._making[key]
-            if isinstance(error, Exception):
-                pending.set_exception(error)
-            else:
-                pending.set_result(None)
-            raise
+        """Make an entry on this thread. ``pending`` gets it, for other threads."""
+        made = make()
         with self._lock:
             self._entries[key] = made
             if len(self._entries) > self.capacity:
@@ -103,6 +100,18 @@ class LRU(Generic[K, V]):
             del self._making[key]
         pending.set_result(made)
         return made
+
+    def _give_up(self, key: K, pending: Future[V | None], error: BaseException) -> None:
+        """Nobody waits for this thread any more, wherever in making an entry it was interrupted."""
+        with self._lock:
+            if self._making.get(key) is pending:
+                del self._making[key]
+        if pending.done():
+            return
+        if isinstance(error, Exception):
+            pending.set_exception(error)
+        else:
+            pending.set_result(None)
 
     def replace(self, key: K, old: V, new: V) -> None:
         """Have a new entry in the place of an old one, unless that is no longer there."""

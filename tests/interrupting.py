@@ -1,0 +1,44 @@
+"""A thread interrupted at a chosen place of its Python code, as by a signal that arrives there."""
+
+from __future__ import annotations
+
+import linecache
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+
+def interrupted(work: Callable[[], Any], file: str, number: int) -> bool:
+    """Do ``work``, interrupted in a file where it enters the line ``number`` of those it runs.
+
+    Functions that begin count as lines. No signal arrives between the end of the body of a with
+    statement and the call of ``__exit__``, so its line is left out.
+
+    Returns
+    -------
+    bool
+        Whether it ran that many.
+    """
+    left = number
+
+    def trace(frame: FrameType, event: str, _: Any) -> Any:
+        nonlocal left
+        if not frame.f_code.co_filename.endswith(file):
+            return None
+        line = linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip()
+        if event in ("call", "line") and not line.startswith("with "):
+            left -= 1
+            if left < 0:
+                raise KeyboardInterrupt
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        work()
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.settrace(before)
+    return False
