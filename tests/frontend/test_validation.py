@@ -448,6 +448,19 @@ def test_random_numbers_are_drawn_again(monkeypatch, dtype):
         giving(fd, monkeypatch, *wrong).validate([x])
 
 
+@pytest.mark.parametrize("count", [0, 3])
+def test_random_numbers_that_no_element_needs_are_not_counted(count):
+    with FusionDefinition() as fd:
+        x = fd.define_tensor([-1], contiguity=True)
+        fd.add_output(fd.ops.mul(x, fd.ops.uniform(0.0, 1.0, [1])))
+        fd.add_output(fd.ops.normal(0.0, 1.0, [5]))
+        column = fd.ops.broadcast(x, [True, False])
+        fd.add_output(fd.ops.prod(fd.ops.rand_like(column), dims=[1]))
+        fd.add_output(fd.ops.randn_like(column))
+        fd.add_output(fd.ops.uniform(2.0, 3.0, [4]))
+    fd.validate([torch.ones(count)])
+
+
 @pytest.mark.parametrize("how", ["audit", "validate"])
 @pytest.mark.parametrize("dtype", [torch.int64, torch.int32])
 @pytest.mark.parametrize("op", OPS)

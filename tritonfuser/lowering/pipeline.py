@@ -211,11 +211,8 @@ def _simplified(
         The reductions that kernels of a given schedule compute: others are unrolled. None where
         rules decide.
     """
-    fusion = join_common_sums(simplify(fusion))
-    fusion = reduce_in_memory_order(keep_memory_orders(fusion))
-    split = split_complex(fusion)
-    fusion = fusion if split.fusion is fusion else simplify(split.fusion)
-    fusion, seeds = add_seeds(mark_softmax(sum_before_guards(fill_empty(fusion))))
+    fusion, split = before_seeds(fusion)
+    fusion, seeds = add_seeds(fusion)
     fusion = expand_constants(fusion)
     rolled = merge_slices(concatenate_padded(concatenate_choices(fusion)))
     rolled = merge_functions_of_slices(rolled)
@@ -227,6 +224,15 @@ def _simplified(
     if _checks_bounds(device):
         assume_index_dims(fusion)
     return _Simplified(fusion, rolled, split, seeds)
+
+
+def before_seeds(fusion: Fusion) -> tuple[Fusion, Split]:
+    """The passes up to the one that numbers random ops: of those that are left, in their order."""
+    fusion = join_common_sums(simplify(fusion))
+    fusion = reduce_in_memory_order(keep_memory_orders(fusion))
+    split = split_complex(fusion)
+    fusion = fusion if split.fusion is fusion else simplify(split.fusion)
+    return mark_softmax(sum_before_guards(fill_empty(fusion))), split
 
 
 def _checks_bounds(device: DeviceProperties) -> bool:

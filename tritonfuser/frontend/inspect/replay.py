@@ -12,8 +12,7 @@ from ...cache.keys.signature import signature
 from ...cache.plan.random_state import draw
 from ...ir import Arg, Const, Fusion, Node
 from ...lowering.passes.concretize import concretize
-from ...lowering.passes.simplify import simplify
-from ...lowering.passes.split_complex import split_complex
+from ...lowering.pipeline import before_seeds
 from ...ops.builder import as_call
 from ...ops.forms import Random
 
@@ -68,11 +67,9 @@ def replayed(fusion: Fusion, inputs: Sequence[Any], before: GeneratorState) -> F
     before : GeneratorState
         Of the device that it ran on.
     """
-    # A run numbers its random ops in the order that they have after these passes.
-    lowered = simplify(concretize(fusion, signature(fusion, inputs, before.device)))
-    split = split_complex(lowered)
-    lowered = lowered if split.fusion is lowered else simplify(split.fusion)
-    order = [node.out.index for node in lowered.nodes if _is_seedless(node)]
+    concrete = concretize(fusion, signature(fusion, inputs, before.device))
+    numbered, _ = before_seeds(concrete)
+    order = [node.out.index for node in numbered.nodes if _is_seedless(node)]
     if not order:
         return fusion
     seed, offset = before.drawn(len(order))
