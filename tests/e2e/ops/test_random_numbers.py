@@ -142,6 +142,20 @@ def test_the_largest_half_of_a_range(device: str) -> None:
         assert found.max().item() == 3.697265625 and found.min().item() == -1.5
 
 
+@pytest.mark.parametrize("given", [False, True], ids=["constants", "scalars"])
+@pytest.mark.parametrize("dtype", KINDS, ids=lambda x: x.name)
+def test_a_range_the_other_way_round(dtype: DataType, given: bool, device: str) -> None:
+    """Is spread as by nvFuser's formula, ``low + unit * (high - low)``."""
+    unit = numbers_between(0.0, 1.0, dtype, device, given=False)
+    found = numbers_between(3.0, -2.0, dtype, device, given=given)
+    eps = torch.finfo(dtype.info.torch).eps
+    torch.testing.assert_close(found.double(), 3.0 - 5.0 * unit.double(), rtol=0.0, atol=8 * eps)
+    with FusionDefinition() as fd:
+        scalars = [fd.define_scalar(None, dtype=D.Double) for _ in range(2)] if given else []
+        fd.add_output(fd.ops.uniform(*(scalars or (3.0, -2.0)), [257], dtype=dtype))
+    fd.validate([3.0, -2.0] if given else [], device=device)
+
+
 @pytest.mark.covering
 @pytest.mark.parametrize("given", [False, True], ids=["constants", "scalars"])
 @pytest.mark.parametrize("dtype", KINDS, ids=lambda x: x.name)

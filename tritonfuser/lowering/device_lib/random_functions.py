@@ -176,13 +176,15 @@ def uniform_between(unit, low, high, largest, dtype: tl.constexpr):
     """Numbers of [0, 1) spread over [low, high) and rounded, whose bounds are rounded first.
 
     ``largest`` is the largest number of ``dtype``: a bound beyond it becomes that. The range is
-    halved, which is exact, since it may be wider than any number.
+    halved, which is exact, since it may be wider than any number. Bounds the other way round are
+    those of (high, low].
     """
     low = _held(low, largest, dtype).to(unit.dtype)
     high = _held(high, largest, dtype).to(unit.dtype)
     spread = (low * 0.5 + unit * (high * 0.5 - low * 0.5)) * 2.0
     rounded = round_below(spread, high, dtype)
-    return tl.where(rounded < low, low.to(dtype), rounded)
+    inside = tl.where(rounded < low, low.to(dtype), rounded)
+    return tl.where(high < low, spread.to(dtype), inside)
 
 
 @triton.jit

@@ -131,6 +131,8 @@ def is_too_wide(low: float, high: float, dtype: torch.dtype) -> bool:
 def spread(unit: torch.Tensor, low: float, high: float, dtype: torch.dtype) -> torch.Tensor:
     """Numbers of [0, 1) spread over [low, high), whose bounds are rounded to ``dtype`` first.
 
+    Bounds the other way round spread them over (high, low], as nvFuser's formula does.
+
     Parameters
     ----------
     unit : Tensor
@@ -146,5 +148,7 @@ def spread(unit: torch.Tensor, low: float, high: float, dtype: torch.dtype) -> t
         values = (low / 2 + unit * (high / 2 - low / 2)) * 2
     else:
         values = low + unit * (high - low)
+    if high < low:
+        return values.to(dtype)
     rounded = round_below(values, high, dtype)
     return torch.where(rounded < low, torch.full_like(rounded, low), rounded)
