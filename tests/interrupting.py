@@ -12,8 +12,8 @@ from typing import Any
 def interrupted(work: Callable[[], Any], file: str, number: int) -> bool:
     """Do ``work``, interrupted in a file where it enters the line ``number`` of those it runs.
 
-    Functions that begin count as lines. No signal arrives between the end of the body of a with
-    statement and the call of ``__exit__``, so its line is left out.
+    Functions that begin count as lines. No signal arrives where a try statement begins, nor between
+    the end of the body of a with statement and the call of ``__exit__``: their lines are left out.
 
     Returns
     -------
@@ -27,7 +27,7 @@ def interrupted(work: Callable[[], Any], file: str, number: int) -> bool:
         if not frame.f_code.co_filename.endswith(file):
             return None
         line = linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip()
-        if event in ("call", "line") and not line.startswith("with "):
+        if event in ("call", "line") and not line.startswith(("with ", "try:")):
             left -= 1
             if left < 0:
                 raise KeyboardInterrupt

@@ -40,12 +40,14 @@ class Changes:
         return self
 
     def restore(self) -> None:
+        """Put back what is replaced, if anything is."""
         while self._before:
-            owner, name, value = self._before.pop()
-            if value is _MISSING:
-                delattr(owner, name)
-            else:
+            owner, name, value = self._before[-1]
+            if value is not _MISSING:
                 setattr(owner, name, value)
+            elif name in vars(owner):
+                delattr(owner, name)
+            self._before.pop()
 
 
 class Patch:
@@ -81,8 +83,16 @@ class Patch:
                 (interpreter.InterpretedFunction, "__call__", call),
             ]
         )
-        hooks.apply()
         try:
+            hooks.apply()
             yield
         finally:
-            hooks.restore()
+            try:
+                self._restore(hooks)
+            finally:
+                self._restore(hooks)  # nothing, unless a signal interrupted the first time
+
+    def _restore(self, hooks: Changes) -> None:
+        # Triton has put back its own, unless it was interrupted where it begins or ends to patch.
+        self._language.restore()
+        hooks.restore()
