@@ -81,6 +81,11 @@ DEFINITIONS: dict[str, tuple[Any, list[Any], dict[str, Any]]] = {
         {"products": ProductPolicy.KERNELS, "descriptors": True},
     ),
     "scans": (lambda fd, x: fd.ops.cumsum(fd.ops.exp(x), 1), [noise(5, 70)], {"block_r": 16}),
+    "a number's truth": (
+        lambda fd, x, flags: fd.ops.logical_or(x, flags),
+        [torch.tensor(0.5), noise(40) > 0],
+        {},
+    ),
     "rounded": (lambda fd, x: fd.ops.cast(fd.ops.cast(x, D.BFloat16), D.Int), [noise(40)], {}),
 }
 

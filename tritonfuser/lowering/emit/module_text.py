@@ -60,6 +60,10 @@ class KernelContent:
     in_place: tuple[InPlace, ...] = ()
 
 
+_SINGLE_LOAD = re.compile(r"= tl\.load\(\w+\)")
+_COMPARISON = re.compile(r" (?:[<>]=?|[!=]=) ")
+
+
 def module_text(
     content: KernelContent,
     segment: Segment,
@@ -99,9 +103,8 @@ def _imports(args: tuple[Argument, ...], body: list[Line]) -> list[str]:
     names = sorted(used & {*_LIBRARY, "libdevice"} | ({INVERSE} if divides else set()))
     if names:
         text += ["", *_imported("tritonfuser.lowering.device_lib.functions", names)]
-    elif _has_bfloat16(args, body):
-        # Without the package, Triton's own interpreter truncates to bfloat16 and multiplies bits.
-        text += ["", "import tritonfuser  # noqa: F401  bfloat16 under TRITON_INTERPRET=1"]
+    elif reason := _needs_package(args, body):
+        text += ["", f"import tritonfuser  # noqa: F401  {reason} under TRITON_INTERPRET=1"]
     return text
 
 
@@ -120,9 +123,18 @@ def _write(
         placed.append((len(text), line))
 
 
-def _has_bfloat16(args: tuple[Argument, ...], body: list[Line]) -> bool:
+def _needs_package(args: tuple[Argument, ...], body: list[Line]) -> str:
+    """What Triton's own interpreter gets wrong without the package; empty for nothing.
+
+    It truncates to bfloat16 and multiplies bits. What a comparison of two single numbers gives
+    has their dtype there, and takes part in no ``&`` and ``|``.
+    """
     stored = any(arg.dtype is DataType.BFloat16 for arg in args)
-    return stored or any("tl.bfloat16" in line.code for line in body)
+    if stored or any("tl.bfloat16" in line.code for line in body):
+        return "bfloat16"
+    loads = any(_SINGLE_LOAD.search(line.code) for line in body)
+    compares = any(_COMPARISON.search(line.code) for line in body)
+    return "comparisons of numbers" if loads and compares else ""
 
 
 def _parameter(arg: Argument) -> str:
