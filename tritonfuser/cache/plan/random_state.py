@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
 import torch
 
 _SEEDS = 2**62
@@ -11,6 +15,19 @@ OFFSET_PER_OP = 4
 
 
 Drawn = tuple[int, int, object]
+
+_noted: ContextVar[list[tuple[int, int]] | None] = ContextVar("noted", default=None)
+
+
+@contextmanager
+def noted_draws() -> Iterator[list[tuple[int, int]]]:
+    """Note the seed and the offset of each draw of this thread within."""
+    found: list[tuple[int, int]] = []
+    token = _noted.set(found)
+    try:
+        yield found
+    finally:
+        _noted.reset(token)
 
 
 def draw(device: torch.device, count: int) -> Drawn:
@@ -31,6 +48,13 @@ def draw(device: torch.device, count: int) -> Drawn:
     tuple of (int, int, object)
         The offset is in blocks of four words.
     """
+    drawn = _draw(device, count)
+    if (noted := _noted.get()) is not None:
+        noted.append(drawn[:2])
+    return drawn
+
+
+def _draw(device: torch.device, count: int) -> Drawn:
     if device.type == "cpu":
         seed = int(torch.randint(0, _SEEDS, (1,), device="cpu").item())
         return seed, 0, None

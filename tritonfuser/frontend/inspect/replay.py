@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,7 +55,12 @@ def is_random(fusion: Fusion) -> bool:
     return any(map(_is_seedless, fusion.nodes))
 
 
-def replayed(fusion: Fusion, inputs: Sequence[Any], before: GeneratorState) -> Fusion:
+def replayed(
+    fusion: Fusion,
+    inputs: Sequence[Any],
+    device: torch.device,
+    drawn: Callable[[int], tuple[int, int]],
+) -> Fusion:
     """The definition with the seeds that a run of it drew.
 
     Parameters
@@ -64,15 +69,17 @@ def replayed(fusion: Fusion, inputs: Sequence[Any], before: GeneratorState) -> F
         As it was recorded.
     inputs : sequence
         Of that run, flat.
-    before : GeneratorState
-        Of the device that it ran on.
+    device : torch.device
+        Of that run.
+    drawn : callable
+        Returns the seed and the first offset that it drew for a number of random ops.
     """
-    concrete = concretize(fusion, signature(fusion, inputs, before.device))
+    concrete = concretize(fusion, signature(fusion, inputs, device))
     numbered, _ = before_seeds(concrete)
     order = [node.out.index for node in numbered.nodes if _is_seedless(node)]
     if not order:
         return fusion
-    seed, offset = before.drawn(len(order))
+    seed, offset = drawn(len(order))
     seeds = {index: (seed, offset + place) for place, index in enumerate(order)}
     nodes = (_seeded(node, seeds) if _is_seedless(node) else node for node in fusion.nodes)
     return Fusion(fusion.inputs, tuple(nodes), fusion.outputs)

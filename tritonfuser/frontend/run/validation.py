@@ -9,11 +9,12 @@ import torch
 from ...cache.calls.diagnosis import explain_mismatch
 from ...cache.keys.run_device import device_of
 from ...cache.plan.copies import copied
+from ...cache.plan.random_state import noted_draws
 from ...ir import Fusion as Graph
 from ..inspect.audit import Audit, AuditRow, audit_outputs, check
 from ..inspect.expectation import Check, expected
 from ..inspect.oracle import Evaluation, as_returned
-from ..inspect.replay import GeneratorState, is_random, replayed
+from ..inspect.replay import replayed
 from ..inspect.tolerances import tolerances
 from ..record.inputs import Inputs, flatten_inputs
 from ..vocabulary.location import user_line
@@ -128,13 +129,14 @@ class Validated(Deprecated):
         fusion = as_returned(self._ready().ir)
         _fitting(fusion, inputs)
         before = copied(inputs) if any(o.alias_of for o in fusion.outputs) else inputs
-        state = None
-        if is_random(fusion):
+        with noted_draws() as draws:
+            outputs = run()
+        seeded = fusion
+        if draws:
             options = run_options(device=device)
             options = with_device(options, inputs, gpu_only=self._gpu_only())
-            state = GeneratorState.of(device_of(inputs, options.device))
-        outputs = run()
-        seeded = fusion if state is None else replayed(fusion, before, state)
+            used = device_of(inputs, options.device)
+            seeded = replayed(fusion, before, used, lambda count: draws[-1])
         return audit_outputs(fusion, expected(seeded, before, how), outputs, inputs), outputs
 
 

@@ -53,7 +53,7 @@ class Judge:
         fusion = self._fusion
         try:
             if self._state is not None:
-                fusion = replayed(fusion, self._inputs, self._state)
+                fusion = replayed(fusion, self._inputs, self._device, self._state.drawn)
             return expected(fusion, self._given(), Check())
         except (NoReferenceError, NotImplementedError, torch.OutOfMemoryError):
             return None
