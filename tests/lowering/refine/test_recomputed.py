@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 import torch
 
 from bench.random_graphs.__main__ import named as random_graph
@@ -14,7 +12,7 @@ from tritonfuser.lowering import pipeline
 from tritonfuser.lowering.fuse.segmentation import HEURISTIC
 from tritonfuser.lowering.refine import candidates
 from tritonfuser.lowering.refine.kernel_times import Excess, TimedKernels
-from tritonfuser.lowering.refine.recomputed import saved_instructions
+from tritonfuser.lowering.refine.recomputed import SavedInstructions
 
 ROWS, COLUMNS = 160_000, 576
 
@@ -52,7 +50,7 @@ def test_the_last_value_that_all_uses_have_in_common_is_in_memory(monkeypatch):
     inputs = make_inputs(stored, fd.fusion.ir, "meta")
     (name,) = (node.out.name for node in fd.fusion.ir.nodes if node.op == "log1p")
     assert fd.segments(inputs, arch="sm_90").rewrites.invariants == (name,)
-    monkeypatch.setattr(candidates, "saved_instructions", lambda now: Counter())
+    monkeypatch.setattr(candidates, "SavedInstructions", lambda now: lambda name: 0)
     assert recorded(stored).segments(inputs, arch="sm_90").rewrites.invariants == ()
 
 
@@ -60,11 +58,12 @@ def test_it_saves_most_instructions(monkeypatch):
     monkeypatch.setattr(pipeline, "refined", lambda fusion, device, make: make(HEURISTIC))
     found = lowered(shifted_and_turned, large(), H200).segmented
     slow = tuple(Excess(piece, 1.0) for piece in found.segments)
-    saved = saved_instructions(TimedKernels(found, 1.0, 1.0, slow, 1.0))
-    assert saved.most_common(1)[0][0] == dear_name(found)
+    saved = SavedInstructions(TimedKernels(found, 1.0, 1.0, slow, 1.0))
+    assert max((value.name for value in found.fusion.producers), key=saved) == dear_name(found)
 
 
 def test_what_is_needed_at_one_index_saves_nothing():
     found = lowered(softmax, large()[:1], H200).segmented
     slow = tuple(Excess(piece, 1.0) for piece in found.segments)
-    assert not saved_instructions(TimedKernels(found, 1.0, 1.0, slow, 1.0))
+    saved = SavedInstructions(TimedKernels(found, 1.0, 1.0, slow, 1.0))
+    assert not any(saved(value.name) for value in found.fusion.producers)

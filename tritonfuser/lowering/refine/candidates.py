@@ -22,7 +22,7 @@ from ..passes.invariants.exact_dtypes import exact_bytes
 from ..passes.invariants.kept_orders import in_order
 from ..passes.invariants.materialize import can_be_kept
 from .kernel_times import TimedKernels
-from .recomputed import saved_instructions
+from .recomputed import SavedInstructions
 from .waists import held_bytes, narrowest_before, waists
 
 SMALL = 16
@@ -69,7 +69,7 @@ def candidates(fusion: Fusion, now: TimedKernels, device: DeviceProperties) -> C
     """
     gains = _Gains(fusion, now, device)
     under, out_of_order = _largest_under(fusion), set(_out_of_order(fusion))
-    again = saved_instructions(now)
+    again = SavedInstructions(now)
     alike: dict[tuple[float, tuple[float, ...]], list[Value]] = {}
     for value in filter(gains.is_possible, dict.fromkeys(_possible(fusion))):
         much = inf if value in out_of_order else SMALL * under[value]
@@ -78,10 +78,10 @@ def candidates(fusion: Fusion, now: TimedKernels, device: DeviceProperties) -> C
     for (cost, seconds), values in alike.items():
         if sum(seconds) > cost:
             first, others = _ends(values)
-            most = max(values, key=lambda value: again[value.name])
             found.first.update(dict.fromkeys(first, sum(seconds) - cost))
-            if again[most.name] > max(again[name] for name in first):
-                found.again[most.name] = sum(seconds) - cost
+            most = max((value.name for value in values), key=again) if len(values) > 2 else first[0]
+            if most not in first and again(most) > max(map(again, first)):
+                found.again[most] = sum(seconds) - cost
             found.others.update(dict.fromkeys(others, sum(seconds) - cost))
     for value in filter(gains.is_possible, dict.fromkeys(_broadcast(fusion))):
         saved = sum(gains.of_kernels(value, inf)) - gains.cost(value)

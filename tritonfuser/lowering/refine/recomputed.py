@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Iterable
+from functools import cached_property
 
 from ...ir import Fusion, Value
 from ...symbolic.index_expr import extent
@@ -21,15 +22,24 @@ from ..segments.segment import Segment
 from .kernel_times import TimedKernels
 
 
-def saved_instructions(now: TimedKernels) -> Counter[str]:
-    """For each value that slow kernels need at several indices, by name: the instructions of all
-    threads that these kernels would save with it in memory."""
-    found = Counter[str]()
-    for each in now.excesses:
-        walks = _Walks(now.segmented.fusion, each.piece)
-        for value in walks.repeated:
-            found[value.name] += walks.saved(value)
-    return found
+class SavedInstructions:
+    """The instructions of all threads that slow kernels would save with a value in memory.
+
+    Called with the name of a value. 0 for one that no slow kernel needs at several indices.
+    """
+
+    def __init__(self, now: TimedKernels) -> None:
+        self._now = now
+        self._found: dict[str, int] = {}
+
+    def __call__(self, name: str) -> int:
+        if name not in self._found:
+            self._found[name] = sum(walks.saved(name) for walks in self._walks)
+        return self._found[name]
+
+    @cached_property
+    def _walks(self) -> list[_Walks]:
+        return [_Walks(self._now.segmented.fusion, each.piece) for each in self._now.excesses]
 
 
 class _Walks:
@@ -45,14 +55,17 @@ class _Walks:
         self._all = self._computed(self._roots)
         self._instructions = self._count(self._all)
 
-    @property
-    def repeated(self) -> list[Value]:
-        """The tensors that the kernel computes at several indices."""
+    @cached_property
+    def _repeated(self) -> dict[str, Value]:
+        """The tensors that the kernel computes at several indices, by name."""
         counts = Counter(read.value for read in self._all if read.value.is_tensor)
-        return [value for value, count in counts.items() if count > 1]
+        return {value.name: value for value, count in counts.items() if count > 1}
 
-    def saved(self, value: Value) -> int:
+    def saved(self, name: str) -> int:
         """Instructions that are saved with a value in memory, less those of computing it once."""
+        value = self._repeated.get(name)
+        if value is None:
+            return 0
         left = self._count(self._computed(self._roots, value))
         each = (self._computed([read]) for read in self._all if read.value == value)
         return self._instructions - left - min(map(self._count, each))
