@@ -40,7 +40,7 @@ def searched(problem):
     rules, kernels = schedulers.propose(problem), Kernels(problem, WORK)
     space = limited_to_rules(SPACES[rules.scheduler](problem), problem, rules)
     space = with_sizes_varied(
-        within_registers(space, problem.device, kernels.registers_each), rules
+        within_registers(space, problem.device, kernels.registers_per_element), rules
     )
     return kernels, space, Candidates(kernels, space)
 

@@ -19,7 +19,7 @@ from tritonfuser.device import VECTOR_BYTES
 from tritonfuser.heuristics import schedulers
 from tritonfuser.heuristics.cost.constants import H200_CONSTANTS
 from tritonfuser.heuristics.cost.kernels import predicted
-from tritonfuser.heuristics.cost.registers import LATER, most_registers
+from tritonfuser.heuristics.cost.registers import HOISTED_RATIO, hoisted_registers
 from tritonfuser.heuristics.cost.work import KernelWork, NodeWork, element_work
 from tritonfuser.heuristics.params import (
     InnerOuterPersistentParams,
@@ -360,7 +360,9 @@ def test_other_params_are_much_faster_and_fit_the_registers(problem, work, are_p
         assert shown + launch <= gain * (
             choice._seconds_with_far_stores(problem, rules, before) + launch
         )
-    assert most_registers(problem, params, after.registers) <= LATER * after.register_limit
+    assert (
+        hoisted_registers(problem, params, after.registers) <= HOISTED_RATIO * after.register_limit
+    )
     tiling = params.row_tiling
     if tiling is not None and tiling.in_registers:
         assert tiling.block + sum(tiling.tails) >= problem.reduced
@@ -466,12 +468,12 @@ def test_elements_with_addresses_of_their_own_take_registers():
     broken = replace(straight, streams=(replace(row, x_stride=64),))
     repeated = replace(straight, streams=(replace(row, total_bytes=4 << 20),))
     elements = 16
-    assert most_registers(straight, params, 20) == 20 + elements
-    assert most_registers(broken, params, 20) == 20 + 3 * elements
-    assert most_registers(repeated, params, 20) == 20 + 3 * elements
+    assert hoisted_registers(straight, params, 20) == 20 + elements
+    assert hoisted_registers(broken, params, 20) == 20 + 3 * elements
+    assert hoisted_registers(repeated, params, 20) == 20 + 3 * elements
     # What is written has no place of its own before it is computed.
     written = replace(straight, streams=(row, replace(row, is_store=True)))
-    assert most_registers(written, params, 20) == 20 + elements
+    assert hoisted_registers(written, params, 20) == 20 + elements
 
 
 def test_what_has_fewer_elements_counts_by_its_share():

@@ -17,7 +17,7 @@ from tritonfuser.heuristics.cost.counting import Counting
 from tritonfuser.heuristics.cost.counts import Counts, LeastCounts, ProblemCounts, TileCounts
 from tritonfuser.heuristics.cost.kernels import predicted
 from tritonfuser.heuristics.cost.model import (
-    SPARED,
+    REGISTER_SLACK,
     busy_seconds,
     resident_programs,
     wanted_registers,
@@ -131,10 +131,10 @@ def lines(problem, params, work=WORK):
 def test_registers_of_what_is_begun_early_are_given_up_before_any_is_spilled():
     problem, narrow = rows(4096, 4096), replace(ROW_KEPT, num_warps=2)
     wanted = int(predicted(problem, narrow, WORK).registers)
-    assert wanted > 2 * SPARED
+    assert wanted > 2 * REGISTER_SLACK
     free = lines(problem, narrow)
-    assert lines(problem, replace(narrow, max_registers=wanted - SPARED + 1)) == free
-    assert lines(problem, replace(narrow, max_registers=wanted - SPARED - 8)) > 1.1 * free
+    assert lines(problem, replace(narrow, max_registers=wanted - REGISTER_SLACK + 1)) == free
+    assert lines(problem, replace(narrow, max_registers=wanted - REGISTER_SLACK - 8)) > 1.1 * free
 
 
 def test_weights_take_registers_of_each_row_where_rows_begin_inside_vectors():

@@ -22,7 +22,7 @@ from .kernels import compiled, wanted_kernels
 from .keys.open_sizes import KeyNumbers, KeyReader, OpenSignature, with_open_sizes
 from .keys.run_device import device_of
 from .keys.signature import key_maker, signature
-from .taken_registers import with_taken_registers
+from .register_feedback import with_register_feedback
 from .variants import log_fallback
 
 
@@ -87,7 +87,7 @@ def lower_to_compile(fusion: Fusion, inputs: Sequence[Any], options: RunOptions)
     """As ``lower_for``, and as a run compiles it: where kernels take more registers than predicted,
     params are chosen again."""
     made, properties = lower_for(fusion, inputs, options)
-    return with_taken_registers(fusion, made, inputs, properties, options)
+    return with_register_feedback(fusion, made, inputs, properties, options)
 
 
 def lower_with_open_sizes(

@@ -39,8 +39,8 @@ from .keys.storage import is_abstract_run, modes_active
 from .lru import LRU
 from .plan.capture import refuse_first_run
 from .plan.execution_plan import ExecutionPlan, make_plan
+from .register_feedback import with_register_feedback
 from .schedule_queries import legality, search_space
-from .taken_registers import with_taken_registers
 from .tuned.keys import StoreKey, store_key
 from .tuned.lookup import tuned_options
 from .variants import Request, Variants
@@ -233,7 +233,7 @@ class FusionExecutorCache:
         if not properties.is_cpu:
             digest_ahead()
         lowered = lower(self.fusion, found, properties, options, env, self._memo)
-        lowered = with_taken_registers(self.fusion, lowered, inputs, properties, options, where)
+        lowered = with_register_feedback(self.fusion, lowered, inputs, properties, options, where)
         return make_plan(lowered, inputs, where, properties, self._fusion_id)
 
     def _drop_if_settings_changed(self) -> None:

@@ -41,8 +41,8 @@ from .keys.recompiles import Recompile
 from .keys.signature import signature
 from .plan.execution_plan import ExecutionPlan, make_plan
 from .plan.heat import Heat
+from .register_feedback import with_register_feedback
 from .size_uses import differs_in_masks_alone, has_other_kernels
-from .taken_registers import with_taken_registers
 
 FIRST_CALLS = 1000
 """Calls of a size before the first look, which takes as long as some hundred calls. Where lengths
@@ -176,7 +176,7 @@ class HotSizes:
     ) -> ExecutionPlan:
         """The third look: compile the kernels with constant sizes."""
         started = time.perf_counter()
-        alone = with_taken_registers(
+        alone = with_register_feedback(
             self._fusion, alone, inputs, plan.properties, DEFAULT, plan.device
         )
         made = make_plan(alone, inputs, plan.device, plan.properties, self._fusion_id)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from ..device import SECTOR_BYTES
 from .columns.tiles import column_facts
-from .cost.registers import registers_left
+from .cost.registers import registers_for_threads
 from .integers import ceil_div, next_power_of_2, warps_for
 from .interpreter_tiles import interpreter_tile
 from .long_rows import (
@@ -175,4 +175,4 @@ def _limit(problem: Problem, step: LoopStep) -> int:
     counts = step.rows and len(problem.full_loads) == 1
     if not counts or not problem.device.limits_registers:
         return 0
-    return registers_left(problem.device, step.rows * step.warps * problem.device.warp_size)
+    return registers_for_threads(problem.device, step.rows * step.warps * problem.device.warp_size)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from ..heuristics.cost.model import KernelTime
-from ..heuristics.cost.registers import limits_for_more_programs, registers_left
+from ..heuristics.cost.registers import limits_for_more_programs, registers_for_threads
 from ..heuristics.integers import ceil_div
 from ..symbolic.sizes import is_size
 from .cost import segment_time
@@ -28,7 +28,7 @@ def max_registers(segment: Segment) -> int:
     params, problem = segment.kernel_params, segment.problem
     if problem is None or not params.max_registers or not problem.device.arch.startswith("sm_"):
         return params.max_registers
-    fitting = registers_left(problem.device, params.num_warps * problem.device.warp_size)
+    fitting = registers_for_threads(problem.device, params.num_warps * problem.device.warp_size)
     return min(params.max_registers, fitting)
 
 
@@ -41,7 +41,7 @@ def register_room(segment: Segment, grid: tuple[int, int, int]) -> int:
     if problem is None or not programs:
         return 0
     threads = segment.kernel_params.num_warps * problem.device.warp_size
-    return registers_left(problem.device, programs * threads)
+    return registers_for_threads(problem.device, programs * threads)
 
 
 def register_limits(segment: Segment, grid: tuple[int, int, int]) -> tuple[int, ...]:

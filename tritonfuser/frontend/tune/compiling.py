@@ -14,7 +14,7 @@ from ...cache.dry_run import lower_for
 from ...cache.kernels import Wanted, compiled, launcher_built, wanted_kernels
 from ...cache.keys.kernel_key import kernel_key
 from ...cache.lru import LRU
-from ...cache.taken_registers import with_taken_registers
+from ...cache.register_feedback import with_register_feedback
 from ...errors import LoweringError, ParamsError, TritonFuserError
 from ...heuristics.schedule import Schedule
 from ...ir import Fusion
@@ -58,7 +58,7 @@ class Compiler:
         """The schedule that the heuristics choose, by the registers that kernels take too."""
         options = RunOptions(device=self._device)
         lowered, device = lower_for(self._fusion, self._inputs, options, memo=self._memo)
-        made = with_taken_registers(self._fusion, lowered, self._inputs, device, options)
+        made = with_register_feedback(self._fusion, lowered, self._inputs, device, options)
         return schedule_of(made.segmented)
 
     def segmented(self, schedule: Schedule) -> SegmentedFusion:

@@ -1,14 +1,14 @@
-"""The fitted constants of the cost model: what no data sheet says of compiler and machine.
+"""The fitted constants of the cost model: properties of compiler and machine not in data sheets.
 
 They are fitted to 6,500 schedules of 147 random problems on an H200
-(``bench/results/schedules_h200.jsonl.gz``), beginning at and staying near to data sheets and what
-the kernels' code looks like. ``python -m bench.schedules --fit`` fits them again. None of these
-problems reads at indices: ``hit_clocks`` and ``l1_share`` are fitted to 340 schedules of 17 gathers
-on an H100, and hold for 149 of 14 others on an H200 (``miss_rate``); ``exchange_tail`` is by 300
-schedules of four sums of columns on an H100, which run in one wave.
+(``bench/results/schedules_h200.jsonl.gz``). The fit starts from data sheets and the generated code,
+and is regularized towards them; ``python -m bench.schedules --fit`` repeats it. None of these
+problems is a gather: ``hit_clocks`` and ``l1_share`` are fitted to 340 schedules of 17 gathers on
+an H100, and hold for 149 of 14 others on an H200 (``miss_rate``). ``exchange_tail`` is fitted to
+300 schedules of four sums of columns on an H100, which run in one wave.
 
-Where resources overlap the model adds a part of the shorter times. So shares a little above 1 are
-what a resource reaches by itself.
+The model adds a part of the shorter times of overlapping resources to the longest one. So a fitted
+share of a peak rate may be a little above 1.
 """
 
 from __future__ import annotations
@@ -21,38 +21,39 @@ from ...device import LAUNCH_S, MEMORY_LATENCY_S, DeviceProperties
 from .numbers import Numbers
 
 CARRIED_BY_MOMENTS = 1.6
-"""Numbers that an element of a step carries along a row for its mean and its variance: two, or
-fewer where a thread first adds up neighbours. Fitted to registers, as ``registers_row_word`` is."""
+"""Values that an element of a step carries along a row for its mean and its variance: two, or fewer
+if a thread first adds up adjacent elements. Fitted to registers, as ``registers_row_word`` is."""
 
 MOVED_DRAW = 2.1
-"""Instructions of a random number of rows that begin anywhere between two counters, where a thread
-has eight neighbours, as a multiple of those of rows that begin at counters: 30.5, 30 and 38 for
-14.5, 15.5 and 16 in the code for sm_90 of rows of 903 and 904 with 4, 2 and 1 runs of eight a
+"""Cost of a random number in rows that may begin inside a Philox counter, as a multiple of the cost
+in rows that begin at one, for a thread with runs of eight adjacent elements. In the code for sm_90
+of rows of 903 and 904: 30.5, 30 and 38 instructions, and 14.5, 15.5 and 16, with 4, 2 and 1 runs a
 thread. With half a run 68, with a quarter 128."""
 
 FITTED_L2_BYTES = 60 << 20
-"""Bytes of the L2 cache of the H200 that the constants are fitted on: shares of the cache scale by
-a device's own."""
+"""Bytes of the L2 cache of the H200 that the constants are fitted on. Cache capacities scale with
+the L2 cache of a device."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Constants:
-    """What kernels of this code generator take, and what its machine does beside its rates.
+    """Latencies, efficiencies, instructions and registers of the kernels that are generated here.
 
-    Clocks are those of a multiprocessor. Instructions are those of a warp.
+    Clocks are those of a multiprocessor. Instructions are those of a warp. Registers are those of a
+    thread.
 
     Attributes
     ----------
     launch_s : float
         Seconds before the first kernel of a plan begins and after the last one ends.
     kernel_s : float
-        Seconds that each kernel takes beside its work: its programs start and drain.
+        Seconds of each kernel in addition to its work, in which programs start and drain.
     start_s : float
-        Seconds from the start of a program to its first load: indices, arguments.
+        Seconds from the start of a program to its first load: arguments, index arithmetic.
     latency_s : float
-        Seconds that a step of a loop waits for memory, beyond what other warps hide.
+        Seconds from a load to its first use in a step of a loop.
     second_latency : float
-        ``latency_s`` of a later pass over a row, which hits caches, as a share of the first.
+        The same in later passes over a row, which hit caches, as a share of ``latency_s``.
     bandwidth : float
         Share of ``bandwidth_bytes_per_s`` that kernels reach.
     sm_bytes : float
@@ -61,104 +62,105 @@ class Constants:
         Bytes of whole sectors that the L2 cache writes for each multiprocessor in a clock. Measured
         on an H200: 4.19 TB/s.
     line_clocks : float
-        Clocks of the L1 cache for each line of 128 bytes that a load or store touches. H200, loads
-        alone take 1.0 whatever their width, and stores alone 1.6 beside 1.3 for each whole sector
-        and 1.7 for each other. With 1.0 the errors of two of three files of stored times are 8 and
-        10% larger, and those of the third as large.
+        Clocks of the L1 cache for each line of 128 bytes that a load or store touches. H200: loads
+        by themselves take 1.0, whatever their width; stores take 1.6, and 1.3 for each full sector
+        and 1.7 for each partial one. With 1.0 the errors of two of three files of stored times are
+        8 and 10% larger, and those of the third as large.
     hit_clocks : float
-        The same for a line that is read at an index of another tensor and that the cache has.
+        Clocks of the L1 cache for a line of a gather that hits it.
     l1_share : float
-        Windows of such reads that the L1 cache of a multiprocessor has room for, as a share of the
-        bytes that may be shared memory.
+        Bytes of windows of gathers that the L1 cache of a multiprocessor holds, as a share of its
+        maximum of shared memory.
     issue : float
-        Share of the issue rate that the warps of a full multiprocessor reach.
+        Share of the issue rate that a fully occupied multiprocessor reaches.
     latent_warps : float
         Warps of a multiprocessor with which it reaches half of that rate.
     masked : float
-        Instructions of an element behind the end of its row, as a share of those of others.
+        Instructions of a masked element, as a share of those of an element that exists.
     serial_clocks : float
         Clocks from one instruction of a warp to its next.
     tail : float
-        Share of a program's last step, behind its loads, that no other program hides.
+        Share of the instructions of a program's last step that no other program hides.
     exchange_tail : float
-        The same of what the warps of the programs that end last exchange.
+        Share of ``Counts.exchange_clocks`` of the last programs that no other program hides.
     sfu_clocks : float
-        Factor on the time of the pipe of special functions.
+        Factor on the time of the special function unit.
     code_misses : float
-        How fast instructions slow down with the logarithm of the length of the code, above
-        ``CODE_INSTRUCTIONS``.
+        Relative slowdown of instructions for each doubling of the length of a step's code beyond
+        ``CODE_INSTRUCTIONS``, by misses of the instruction cache.
     program_clocks, warp_clocks : float
         Clocks that a multiprocessor takes to start a program, and each of its warps.
     step_instructions : float
-        Of a step of a loop, for itself.
+        Instructions of a loop iteration as such.
     program_instructions : float
-        Of a program before and behind its loop.
+        Instructions of a program before and after its loop.
     access_instructions : float
-        For each load or store: its address, mask and conversions.
+        Instructions of each load or store: its address and mask.
     index_instructions : float
-        Factor on the instructions that the digits of positions need at least. Fitted to the code of
-        167 kernels of random definitions without loops, as compiled for sm_90.
+        Factor on the least instructions of index arithmetic (``digits``). Fitted to the code of 167
+        kernels of random definitions without loops, as compiled for sm_90.
     load_instructions : float
-        For each element of each tensor that is loaded: conversion, mask.
+        Instructions of each loaded element: conversion, mask.
     element_instructions : float
-        Instructions that are issued for each that the ops of an element need at least.
+        Factor on the least instructions of an element's ops.
     draw_instructions : float
-        For each random number, where four come of one draw; four times that where one does.
+        Instructions of each random number if four share a Philox counter; four times as many if
+        each has its own.
     exchange_instructions : float
-        For each step of a reduction between the lanes of a warp, and each result of a thread.
+        Instructions of each shuffle step of a reduction in a warp, for each result of a thread.
     row_exchange_instructions : float
-        For each partial result of a column that warps exchange (reductions over rows).
+        Instructions of each partial result of a column that warps exchange (reductions over rows).
     reduction_clocks : float
         Clocks of a reduction over the lanes of a program.
     barrier_clocks : float
-        The same for each doubling of the warps that take part.
+        Clocks that each doubling of the warps of a reduction adds.
     l2_share_bytes : float
-        Bytes in flight of all programs of which half are found again in the L2 cache of an H200.
+        Reuse distance, in bytes, at which half of the reads hit the L2 cache of an H200.
     drift : float
-        Share of a row by which programs that loop over rows are apart.
+        How far apart programs that loop over rows are, as a share of a row.
     written_in_part : float
-        More bytes that memory moves, for each byte of the sectors that warps of a flat kernel write
-        in part. H200, 33 kernels of random definitions with a twentieth of their bytes or more in
-        such sectors: the choice over the fastest is 1.02, 1.17 and 1.45 (median, 90th percentile,
-        worst); without it 1.02, 1.43 and 2.53, and where they are a third of the bytes, kernels
-        take 1.4 times as long as predicted.
+        Additional memory bytes for each byte of the sectors that warps of a flat kernel write in
+        part. H200, 33 kernels of random definitions with a twentieth of their bytes or more in such
+        sectors: the choice over the fastest is 1.02, 1.17 and 1.45 (median, 90th percentile,
+        worst); without this term 1.02, 1.43 and 2.53, and if such sectors are a third of the bytes,
+        kernels take 1.4 times as long as predicted.
     refetched : float
-        Share of the rest of a 64-byte pair of sectors that is fetched and not used.
+        Share of partially used 64-byte pairs of sectors whose unused sector is fetched too.
     spill_traffic : float
-        Times that a spilled register is written and read in a step: instructions, and lines of the
-        L1 cache.
+        Stores and loads of a spilled register in a step: instructions, and lines of the L1 cache.
     registers : float
-        Of a thread, for addresses and loop counters.
+        Registers for program ids, masks and loop counters.
     registers_element : float
-        Of a thread for each of its elements.
+        Registers for each element of the tile.
     registers_flat : float
-        The same beside it in kernels without rows.
+        Additional registers for each element in flat kernels.
     registers_kept : float
-        For each element of each tensor that has to stay until its row is reduced.
+        Registers for each element of each tensor that stays until its row is reduced.
     registers_accumulator : float
-        For each element of a step and each number that is carried along a row.
+        Registers for each element of a step and each value that is carried along a row.
     registers_column : float
-        For each element of a row and each reduction over the rows.
+        Registers for each element of a row and each reduction over the rows.
     registers_word : float
-        For each 32-bit word that is loaded for an element.
+        Registers for each 32-bit word that is loaded for an element.
     registers_row_word : float
-        For each word of a thread of what lies along rows alone. Fitted to the kernels of rows of
-        two thirds of the problems, as compiled for sm_90.
+        Registers for each ``Counts.row_words``. Fitted to the kernels with rows of two thirds of
+        the problems, as compiled for sm_90.
     registers_result : float
-        For each result of a thread.
+        Registers for each result of a reduction.
     registers_op : float
-        For each doubling of the instructions of an element.
+        Registers for each doubling of the instructions of an element.
     registers_pipeline : float
-        For the addresses of a pipeline.
+        Registers for the addresses of a pipeline or of prefetches.
     registers_load : float
-        For the address of each tensor that is loaded.
+        Registers for the address of each loaded tensor.
     registers_address : float
-        For each address of a thread that is no offset from another. Fitted to 324 kernels of random
-        definitions as compiled for sm_90: half of them take 0.84 to 1.29 times the estimate.
+        Registers for each address that is not a constant offset from another. Fitted to 324 kernels
+        of random definitions as compiled for sm_90: half of them take 0.84 to 1.29 times the
+        estimate.
     registers_staged, registers_staged_column : float
-        For each element of a thread that has whole rows, and for each of them and each reduction
-        over the rows beside ``registers_column``: it holds all of a row at a time. Of 63 kernels of
-        random ops as compiled for sm_90.
+        Additional registers for each element if each thread has whole rows, and those for each
+        element and each reduction over the rows. Fitted to 63 kernels of random ops as compiled for
+        sm_90.
     """
 
     launch_s: float = 2.55e-06

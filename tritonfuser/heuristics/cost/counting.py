@@ -18,13 +18,13 @@ from ..params import (
 from ..problem import RANDOM_WORDS, ElementWork, Problem
 from ..streams import Stream
 from .constants import CARRIED_BY_MOMENTS, MOVED_DRAW, Constants
-from .counts import Counts, HeldOfElement, Number, ProblemCounts, TileCounts
+from .counts import Counts, ElementCounts, Number, ProblemCounts, TileCounts
 from .flat_traffic import FlatStreams, flat_streams
 from .gathered import overfetched_bytes
-from .model import registers_each
+from .model import registers_per_element
 from .numbers import ARRAYS, PLAIN, Numbers
 from .reduction_layout import ReductionLayouts, column_operand_share, loads_along_both_axes
-from .registers import LATER, LoadedAtOnce, register_limit
+from .registers import HOISTED_RATIO, HoistedLoads, register_limit
 from .rows.staged import all_fit
 from .rows.traffic import RowStreams
 from .strided import with_axes
@@ -60,9 +60,9 @@ class Counting:
             reductions=float(work.reductions),
             columns=float(columns),
             scans=self._scan_share * work.reductions,
-            words=problem.loaded_words,
+            loaded_words=problem.loaded_words,
             is_flat=float(not problem.reduction_depth and not columns and not problem.scans),
-            taken=work.registers,
+            register_factor=work.registers,
         )
         self._tiles: dict[KernelTile, TileCounts] = {}
         self._reductions = ReductionLayouts(
@@ -80,41 +80,47 @@ class Counting:
         return RowStreams(self._problem)
 
     @cached_property
-    def _loaded(self) -> LoadedAtOnce:
-        return LoadedAtOnce(self._problem)
+    def _hoisted(self) -> HoistedLoads:
+        return HoistedLoads(self._problem)
 
     @cached_property
     def _flat_streams(self) -> FlatStreams:
         return flat_streams(self._problem)
 
-    def registers_each(self, c: Constants, in_registers: bool) -> float:
-        """Registers that each element of a thread takes at least, or a part of those that it takes
-        if all loads are begun at once."""
-        held = HeldOfElement(
+    def registers_per_element(self, c: Constants, in_registers: bool) -> float:
+        """Lower bound of the registers that an element of a thread needs in a kernel without
+        spills.
+
+        It is the larger of two: by the predicted registers, and by those with hoisted loads, of
+        which the compiler can save ``HOISTED_RATIO``.
+        """
+        element = ElementCounts(
             is_flat=self._of_problem.is_flat,
             kept_tensors=0.0,
             accumulators=0.0 if in_registers else self._accumulators,
             columns=self._of_problem.columns,
-            words=self._of_problem.words,
+            loaded_words=self._of_problem.loaded_words,
         )
-        each, taken = float(registers_each(held, c)), self._of_problem.taken
-        return max((each + self._loaded.words) / LATER, taken * each)
+        each, factor = float(registers_per_element(element, c)), self._of_problem.register_factor
+        return max((each + self._hoisted.per_element) / HOISTED_RATIO, factor * each)
 
-    def most_registers(self, params: KernelParams, wanted: float) -> float:
-        """Registers of a thread if all loads of a step are begun at once: see ``LoadedAtOnce``.
+    def hoisted_registers(self, params: KernelParams, wanted: float) -> float:
+        """Registers of a thread if all loads of a step are hoisted: see ``HoistedLoads``.
 
-        Those that a compiled kernel took more have the loads that it begins at once.
+        If the registers of a compiled kernel are known, they include those of its hoisted loads.
         """
-        return float(self._most(self._tile(params), params.num_warps, wanted, PLAIN))
+        return float(self._hoisted_registers(self._tile(params), params.num_warps, wanted, PLAIN))
 
-    def most_of(self, many: Launches, wanted: Number) -> Number:
-        """The same of many kernels."""
-        return self._most(many.tile, many.warps, wanted, ARRAYS)
+    def hoisted_registers_of(self, many: Launches, wanted: Number) -> Number:
+        """``hoisted_registers`` of many kernels, as an array."""
+        return self._hoisted_registers(many.tile, many.warps, wanted, ARRAYS)
 
-    def _most(self, tile: KernelTile, warps: Number, wanted: Number, m: Numbers) -> Number:
+    def _hoisted_registers(
+        self, tile: KernelTile, warps: Number, wanted: Number, m: Numbers
+    ) -> Number:
         threads = warps * self._problem.device.warp_size
-        alone = wanted / self._of_problem.taken
-        return m.maximum(self._loaded.most(tile, threads, alone, m), wanted)
+        predicted = wanted / self._of_problem.register_factor
+        return m.maximum(self._hoisted.registers(tile, threads, predicted, m), wanted)
 
     def reread_bytes(self, params: KernelParams) -> dict[Stream, float]:
         """Bytes of each tensor that programs of a kernel with rows load again, after the L2 cache
@@ -175,7 +181,7 @@ class Counting:
             hit_lines=traffic.windows.hit_lines,
             loaded=traffic.loaded_elements / size,
             addresses=traffic.addresses,
-            held=tile.kept / threads,
+            tail_elements=tile.kept / threads,
             row_words=self._row_words * max(row_elements * computed / threads, 1.0),
             register_limit=float(register_limit(self._problem.device, params)),
             waiting_s=_waiting(params, tile.steps),

@@ -96,27 +96,27 @@ class Counts(NamedTuple):
     scans : float
         Those of ``reductions`` that are scans.
     addresses : float
-        Addresses of a thread's loads of a step that are no offsets from one another.
-    held : float
-        Elements of a thread of the end of a row, which it keeps while a loop reads the rest.
+        Addresses in a step's loads of a thread that are not constant offsets from one another.
+    tail_elements : float
+        Elements of a thread in tails of a row, which stay in registers while a loop reads the rest.
     row_words : float
-        32-bit words of a thread of what lies along rows alone, as weights. Where tiles begin at
-        vectors, wherever their rows do, each row has its own.
+        32-bit words of a thread of tensors that run along axis r alone, such as weights. With
+        aligned tiles (``align``) each row of a tile has its own.
     kept_tensors : float
         Tensors whose elements stay in registers until their row is reduced.
     accumulators : float
-        Numbers that an element of a step carries along a row.
+        Values that an element of a step carries along a row.
     serial_steps : float
         1 where the compiler cannot begin the loads of the next step before a step ends: loads have
         masks, or the step has a barrier, to reduce its rows or to convert layouts.
-    words : float
+    loaded_words : float
         32-bit words that are loaded for an element.
     is_flat : float
         1 for a kernel without rows.
-    taken : float
-        Registers that a thread takes for each that is predicted.
+    register_factor : float
+        Factor on the predicted registers: above 1 where a compiled kernel of the problem took more.
     register_limit : float
-        Registers that a thread may have at most.
+        Most registers that a thread may have.
     waiting_s : float
         Seconds that a program waits for others.
     """
@@ -126,9 +126,9 @@ class Counts(NamedTuple):
     reductions: Number
     columns: Number
     scans: Number
-    words: Number
+    loaded_words: Number
     is_flat: Number
-    taken: Number
+    register_factor: Number
     programs: Number
     steps: Number
     passes: Number
@@ -171,7 +171,7 @@ class Counts(NamedTuple):
     hit_lines: Number
     loaded: Number
     addresses: Number
-    held: Number
+    tail_elements: Number
     row_words: Number
     register_limit: Number
     waiting_s: Number
@@ -185,9 +185,9 @@ class ProblemCounts(NamedTuple):
     reductions: float
     columns: float
     scans: float
-    words: float
+    loaded_words: float
     is_flat: float
-    taken: float
+    register_factor: float
 
 
 class TileCounts(NamedTuple):
@@ -219,9 +219,9 @@ class LeastCounts(NamedTuple):
     reductions: float
     columns: float
     scans: float
-    words: float
+    loaded_words: float
     is_flat: float
-    taken: float
+    register_factor: float
     programs: Number
     steps: Number
     passes: Number
@@ -250,7 +250,7 @@ class LeastCounts(NamedTuple):
     addresses: Number
     fetched_bytes: Number
     loaded: Number
-    held: Number
+    tail_elements: Number
     register_limit: Number
     waiting_s: float
     hit_lines: Number
@@ -260,12 +260,12 @@ class LeastCounts(NamedTuple):
     index_instructions: float = 0.0
 
 
-class HeldOfElement(NamedTuple):
-    """The fields of ``Counts`` that say how many registers an element takes."""
+class ElementCounts(NamedTuple):
+    """The fields of ``Counts`` that the registers of one element depend on."""
 
     is_flat: float
     kept_tensors: float
     accumulators: float
     columns: float
-    words: float
+    loaded_words: float
     staged: float = 0.0

@@ -19,7 +19,7 @@ from .least.counting import LeastCounting
 from .least.times import least_time
 from .model import FILLED, KernelTime, kernel_time, may_exceed, wanted_registers
 from .numbers import ARRAYS
-from .registers import LATER
+from .registers import HOISTED_RATIO
 from .tiles import Launches, launches_of
 
 
@@ -47,16 +47,17 @@ class Times:
         counts = self._counting(params).counts(params)
         return kernel_time(counts, self._problem.device, self._constants)
 
-    def registers_each(self, in_registers: bool) -> float:
-        """Registers that an element takes at least, with the share that has to be free.
+    def registers_per_element(self, in_registers: bool) -> float:
+        """Lower bound of the registers per element in a kernel that does not spill; with the share
+        ``1 - FILLED`` that stays free.
 
         Parameters
         ----------
         in_registers : bool
-            Whether rows stay in registers. Others are read by loops.
+            Whether rows stay in registers; otherwise loops read them.
         """
         counting = self._of_problem
-        return counting.registers_each(self._constants, in_registers) / FILLED
+        return counting.registers_per_element(self._constants, in_registers) / FILLED
 
     def least_of(self, params: Sequence[KernelParams]) -> KernelTime:
         """Lower bounds of the times of kernels and of their registers, as arrays. They are found
@@ -64,13 +65,14 @@ class Times:
         return self._least(self._of_problem.least_of(params))
 
     def least_seconds(self, params: Sequence[KernelParams]) -> Number:
-        """Seconds of ``least_of``. Infinite where the least registers may exceed the limit, or do
-        by far if all loads of a step are issued first."""
+        """Seconds of ``least_of``. Infinite for kernels that are not chosen because they are likely
+        to spill: even the least registers may exceed the limit, or those with hoisted loads exceed
+        ``HOISTED_RATIO`` times the limit."""
         many = launches_of(self._problem, params)
         return self._unless_spilled(many, self._least(self._of_problem.least_of(params, many)))
 
     def least_seconds_of_row_kernels(self, many: Launches) -> Number:
-        """The same of kernels with rows, whose params need not be made."""
+        """``least_seconds`` of kernels with rows, whose params need not be made."""
         return self._unless_spilled(many, self._least(self._of_problem.least_of_row_kernels(many)))
 
     def _least(self, counts: LeastCounts) -> KernelTime:
@@ -78,9 +80,9 @@ class Times:
         return least_time(counts, registers, self._problem.device, self._constants)
 
     def _unless_spilled(self, many: Launches, least: KernelTime) -> Number:
-        most = self._of_problem.most_of(many, least.registers)
-        held = np.maximum(most / LATER, least.registers)
-        return np.where(may_exceed(held, least.register_limit), inf, least.seconds)
+        hoisted = self._of_problem.hoisted_registers_of(many, least.registers)
+        needed = np.maximum(hoisted / HOISTED_RATIO, least.registers)
+        return np.where(may_exceed(needed, least.register_limit), inf, least.seconds)
 
     def reread_bytes(self, params: KernelParams) -> dict[Stream, float]:
         """Bytes of each tensor that programs of a kernel with rows load again, after the L2 cache
@@ -92,9 +94,9 @@ class Times:
         partially used sectors before its use."""
         return self._counting(params).sector_refetch_bytes(params)
 
-    def most_registers(self, params: KernelParams, wanted: float) -> float:
-        """Registers of a thread if all loads of a step are issued first: see ``LoadedAtOnce``."""
-        return self._counting(params).most_registers(params, wanted)
+    def hoisted_registers(self, params: KernelParams, wanted: float) -> float:
+        """Registers of a thread with hoisted loads: see ``HoistedLoads``."""
+        return self._counting(params).hoisted_registers(params, wanted)
 
     def _counting(self, params: KernelParams) -> Counting:
         """The counts of the problem with its axes in the order of the params."""

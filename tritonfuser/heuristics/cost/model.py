@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from ...device import L2_SLICE_BYTES, DeviceProperties
 from .constants import Constants, constants_of, evicted_share, l2_retention_bytes, miss_rate
-from .counts import Counts, HeldOfElement, LeastCounts, Number
+from .counts import Counts, ElementCounts, LeastCounts, Number
 from .numbers import PLAIN, Numbers
 from .programs_time import programs_time, resident_programs
 
@@ -40,16 +40,16 @@ over the fastest is 1.12 at the 90th percentile, 1.50 without."""
 SAME = 1.001
 """Ratio up to which two predicted times count as equal: about the start of a program."""
 
-SPARED = 16
-"""Registers that a kernel is predicted to take and gives up before it spills: those of what it
-begins early. H200, 606 kernels of random definitions that are predicted to take more than their
-limit: they spill 41 registers in the mean, 63 are predicted beyond it. Of 66 kernels of norms,
-softmax and sums with a limit of at most 64, predicted to take up to twice as many, one spills. An
-address that each element has for itself is not given up, nor is anything where the registers are
-known, and of a limit below twice as many no more than half of it is."""
+REGISTER_SLACK = 16
+"""Predicted registers beyond the limit that do not lead to spills: near its limit the compiler
+schedules fewer instructions early. It is half of the limit at most, and none for kernels with an
+address for each element or with known registers. H200, 606 kernels of random definitions that are
+predicted to exceed their limit: by 63 registers in the mean, and they spill 41. Of 66 kernels of
+norms, softmax and sums with a limit of at most 64, predicted to take up to twice as many, one
+spills."""
 
 FILLED = 0.9
-"""Share of the register limit from which on a kernel counts as one that may spill."""
+"""A kernel may spill if its predicted registers exceed this share of its limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +63,9 @@ class KernelTime:
     seconds : float
         All of the kernel: what is busy for longest, its start and its end.
     registers, register_limit : float
-        Of a thread, those that are wanted and those that there are. More are spilled.
+        Registers that a thread would take without a limit, and its limit.
     order : float
-        Of the norm that joins the times of the resources.
+        Order of the norm that combines the times of the resources.
     """
 
     resources: dict[str, Number]
@@ -86,7 +86,7 @@ class KernelTime:
 
     @property
     def may_spill(self) -> bool:
-        """Whether it may spill registers: their number is an estimate."""
+        """Whether it may spill registers, as far as their estimate tells."""
         return bool(may_exceed(self.registers, self.register_limit))
 
     def with_instructions(self, share: float) -> KernelTime:
@@ -145,40 +145,40 @@ def norm_order(n: Counts | LeastCounts, running: Number, ahead: Number, m: Numbe
     running : float
         Programs that run at a time on a multiprocessor.
     ahead : float
-        Steps of a program whose loads are under way at a time.
+        Steps of a program whose loads are in flight at a time.
     """
     with_known_registers = m.minimum(SERIAL_SHARPNESS * running**0.5, SHARPNESS)
-    found = m.where(n.taken == 1.0, SHARPNESS, with_known_registers)
+    order = m.where(n.register_factor == 1.0, SHARPNESS, with_known_registers)
     is_serial_loop = (n.steps > 1) * (n.passes <= 1) * (ahead <= 1)
     is_single_program = n.is_flat * (running <= 1)
     is_serial = is_serial_loop + is_single_program > 0
-    return m.where(is_serial, m.minimum(found, SERIAL_SHARPNESS), found)
+    return m.where(is_serial, m.minimum(order, SERIAL_SHARPNESS), order)
 
 
 def wanted_registers(n: Counts | LeastCounts, c: Constants, m: Numbers = PLAIN) -> Number:
     """Registers of a thread as the compiler would use them without a limit."""
-    return n.taken * (
+    return n.register_factor * (
         c.registers
-        + n.elements * registers_each(n, c)
-        + c.registers_address * n.addresses * (1 + n.held / n.elements)
+        + n.elements * registers_per_element(n, c)
+        + c.registers_address * n.addresses * (1 + n.tail_elements / n.elements)
         + c.registers_row_word * n.row_words
         + c.registers_result * n.results
         + c.registers_op * m.log2(1 + n.instructions)
         + c.registers_pipeline * m.maximum(1.0 * (n.stages > 1), n.prefetches)
         + c.registers_load * n.loads
-        + n.prefetches * n.elements * n.words
+        + n.prefetches * n.elements * n.loaded_words
     )
 
 
-def registers_each(n: Counts | LeastCounts | HeldOfElement, c: Constants) -> Number:
-    """Those of them for each of its elements."""
+def registers_per_element(n: Counts | LeastCounts | ElementCounts, c: Constants) -> Number:
+    """The part of ``wanted_registers`` that each element of a thread takes."""
     return (
         c.registers_element
         + c.registers_flat * n.is_flat
         + c.registers_kept * n.kept_tensors
         + c.registers_accumulator * n.accumulators
         + c.registers_column * n.columns
-        + c.registers_word * n.words
+        + c.registers_word * n.loaded_words
         + n.staged * (c.registers_staged + c.registers_staged_column * n.columns)
     )
 
@@ -191,7 +191,7 @@ def kernel_time(
     Parameters
     ----------
     n : Counts
-        What the kernel counts.
+        What the model knows of the kernel.
     given : Constants, optional
         By default those of the device.
     m : Numbers
@@ -199,9 +199,9 @@ def kernel_time(
     """
     c = constants_of(device) if given is None else given
     registers = wanted_registers(n, c, m)
-    exact = (n.addresses > 0) | (n.taken != 1.0)
-    spared = m.where(exact, 0.0, m.minimum(SPARED, 0.5 * n.register_limit))
-    spilled = m.maximum(registers - spared - n.register_limit, 0.0)
+    has_no_slack = (n.addresses > 0) | (n.register_factor != 1.0)
+    slack = m.where(has_no_slack, 0.0, m.minimum(REGISTER_SLACK, 0.5 * n.register_limit))
+    spilled = m.maximum(registers - slack - n.register_limit, 0.0)
     resident = resident_programs(n, registers, device, m)
     moved = c.spill_traffic * spilled
     spill_bytes = 4 * moved * n.threads * n.steps * n.passes * n.programs

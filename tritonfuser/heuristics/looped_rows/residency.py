@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...device import VECTOR_BYTES
-from ..cost.registers import registers_left
+from ..cost.registers import registers_for_threads
 from ..integers import TUNED_WARP_SIZE, ceil_div
 from ..problem import Problem
 
@@ -63,7 +63,7 @@ def resident(problem: Problem, step: Step, width: int) -> int:
 def fits(problem: Problem, step: Step, width: int) -> bool:
     """Whether the registers of a multiprocessor hold one program, within the limit of a thread."""
     threads = step.warps * problem.device.warp_size
-    return _registers(problem, step, width) <= registers_left(problem.device, threads)
+    return _registers(problem, step, width) <= registers_for_threads(problem.device, threads)
 
 
 def bytes_in_flight(problem: Problem, step: Step, width: int, here: int) -> int:

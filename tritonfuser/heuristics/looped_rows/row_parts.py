@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ...device import VECTOR_BYTES, DeviceProperties
-from ..cost.registers import registers_left
+from ..cost.registers import registers_for_threads
 from ..integers import ceil_div
 from ..problem import Problem
 from ..row_tiling import block_and_tails
@@ -55,7 +55,7 @@ class Residents:
     @property
     def registers(self) -> int:
         """Registers of a thread at most."""
-        return registers_left(self.device, self.programs * self.threads)
+        return registers_for_threads(self.device, self.programs * self.threads)
 
     @property
     def stage_bytes(self) -> int:
@@ -134,10 +134,10 @@ def edges_of_part(align: int) -> tuple[int, ...]:
 
 def elements_per_thread(problem: Problem, registers: int) -> int:
     """Elements of a part for which a thread of so many registers has some."""
-    return max(registers - WORKING_REGISTERS, 0) // registers_each(problem)
+    return max(registers - WORKING_REGISTERS, 0) // registers_per_element(problem)
 
 
-def registers_each(problem: Problem) -> int:
+def registers_per_element(problem: Problem) -> int:
     """Registers of a thread for each element of a part.
 
     It keeps the sums over the rows and the weights from step to step, and while it works on a row

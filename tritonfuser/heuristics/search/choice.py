@@ -209,7 +209,7 @@ def _fastest(kernels: Kernels, rules: KernelParams, most: float) -> Timed | None
     """
     problem = kernels.problem
     space = limited_to_rules(SPACES[rules.scheduler](problem), problem, rules)
-    space = within_registers(space, problem.device, kernels.registers_each)
+    space = within_registers(space, problem.device, kernels.registers_per_element)
     candidates = Candidates(kernels, with_sizes_varied(space, rules))
     if candidates.all_exceed(most):
         return None

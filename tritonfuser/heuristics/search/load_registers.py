@@ -1,15 +1,15 @@
-"""``max_registers`` for loops that wait for loads, so that all loads of a step are issued first.
+"""``max_registers`` for loops limited by load latency, so that the loads of a step are hoisted.
 
-Where nobody says how many registers a thread may have, ptxas takes few enough that all threads of a
-multiprocessor have room, 32 at 2048 threads, and where a step needs more it begins one load after
-another. A limit says that fewer threads may have more; it takes no more of them than loads need.
+Without a limit ptxas aims at full occupancy: 32 registers at 2048 threads of a multiprocessor. If a
+step needs more, it serializes loads. A limit allows it more registers at lower occupancy; it takes
+no more of them than the loads need.
 
-H200, bfloat16: sums of the rows of 168 x 149881 took 68.0 us without a limit (32 registers), 22.9
-with one (47); of 620 x 158025 142 and 63; of the columns of 1128 x 33901 45 and 32 (72 and 80
-registers), but 40 with a limit so high that two programs ran at a time in the place of three;
-moments of the columns of 1120 x 33901 400 us (80 registers, 32 loads one by one) and 40 (107).
+H200, bfloat16, without a limit and with one: sums of the rows of 168 x 149881 took 68.0 us (32
+registers) and 22.9 (47); of 620 x 158025 142 and 63; of the columns of 1128 x 33901 45 and 32 (72
+and 80 registers), but 40 with a limit so high that two programs were resident in place of three;
+moments of the columns of 1120 x 33901 400 us (80 registers, 32 serialized loads) and 40 (107).
 The backward of a softmax over rows of 49 with sums over the rows took 37 us (64 registers: loads of
-the next step were begun behind the reductions of this one), and 28 (110).
+the next step were issued after the reductions of this one), and 28 (110).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from functools import lru_cache
 
 from ...device import DeviceProperties
 from ..cost.footprint import contiguous_run_along
-from ..cost.registers import most_registers, registers_given, registers_left
+from ..cost.registers import allocated_registers, hoisted_registers, registers_for_threads
 from ..cost.tiles import KernelTile, tile_of
 from ..cost.traffic import is_linear
 from ..integers import ceil_div, next_power_of_2
@@ -32,35 +32,35 @@ from ..problem import ElementWork, Problem
 from ..schedulers import kernel_seconds
 from ..streams import Stream
 
-MOST_OFF = 1.5
-"""A limit that lets fewer programs be resident leaves this many times the predicted registers, as
-does one for a loop over rows that begins the loads of the next step: those wait in registers all
-through a step. H200, 21 backwards of norms and softmaxes under all registers that there is room
-for: the three that have such a limit by this take 0.75, 0.98 and 1.00 of the time, the others 1.03
-(geometric mean; 0.91 to 1.37)."""
+AMPLE = 1.5
+"""Registers of a limit that lowers occupancy, as a multiple of the predicted ones. Also the least
+of a limit for a loop over rows that prefetches: its loads stay in registers all through a step.
+H200, 21 backwards of norms and softmaxes with all registers that occupancy leaves: the three that
+have such a limit by this rule take 0.75, 0.98 and 1.00 of the time, the others 1.03 (geometric
+mean; 0.91 to 1.37)."""
 
 ENOUGH = 1.25
-"""A limit is set where it leaves at least this many times the predicted registers."""
+"""Least registers of a limit that keeps occupancy, as a multiple of the predicted ones."""
 
-LEAST_OFF = 1.1
-"""``ENOUGH`` where one tensor is read: with fewer registers than that the compiler may spill."""
+ENOUGH_FOR_ONE_LOAD = 1.1
+"""``ENOUGH`` for kernels that load one tensor: with fewer registers the compiler may spill."""
 
-BUSY = ("instructions", "special functions")
-"""Resources that need warps more than loads on their way: with more registers there are fewer."""
+COMPUTE_RESOURCES = ("instructions", "special functions")
+"""Resources that profit from occupancy more than from loads in flight."""
 
 FEWEST_STEPS = 3
-"""Steps from which on it pays that fewer programs run at a time. Short ones wait for their first
-loads and their last sums, which others hide. H200, sums of the rows of 5528 x 21851 in two steps
-and a tail: 68 us by four programs at a time, 75 by two."""
+"""Fewest steps of a loop for which occupancy is lowered. With fewer, programs wait mainly for their
+first loads and their last sums, which other programs hide. H200, sums of the rows of 5528 x 21851
+in two steps and a tail: 68 us with four resident programs, 75 with two."""
 
 
 @lru_cache(maxsize=4096)
 def limit_for_loads(problem: Problem, work: ElementWork, params: HeuristicParams) -> int:
-    """The limit on registers with which the loads of a step can be begun together. 0 for none.
+    """The register limit with which the loads of a step can be hoisted. 0 for none.
 
-    Programs that all run at a time have what their number leaves, so that they still do. Of more
-    programs fewer run at a time, each with more bytes on their way; unless what the model says
-    they do most is to compute. Programs that loop over rows are as many as run at a time.
+    If all programs are resident, the limit keeps them so. Otherwise it lowers occupancy, for more
+    bytes in flight of each program, unless the model predicts that the kernel is compute-bound.
+    Programs that loop over rows are always resident.
     """
     if not isinstance(params, KernelParams) or not _loads_to_registers(params):
         return 0
@@ -75,46 +75,54 @@ def limit_for_loads(problem: Problem, work: ElementWork, params: HeuristicParams
     threads = params.num_warps * problem.device.warp_size
     wanted = float(time.registers)
     if not all(_has_one_address(problem, stream, tile) for stream in problem.full_loads):
-        # Addresses of single elements are begun together too: what is loaded is not all.
-        wanted = most_registers(problem, params, wanted)
+        # Hoisted loads also need the addresses of single elements, which the model does not count.
+        wanted = hoisted_registers(problem, params, wanted)
     share = ceil_div(tile.programs, problem.device.sm_count)
-    left = registers_left(problem.device, share * threads)
+    left = registers_for_threads(problem.device, share * threads)
     if tile.over_rows:
-        return _with_all_resident(problem.device, share, threads, MOST_OFF * wanted)
+        return _with_all_resident(problem.device, share, threads, AMPLE * wanted)
     several = len(problem.full_loads) > 1
-    least = (ENOUGH if several else LEAST_OFF) * wanted
-    if left < (least if several else wanted):
-        if tile.steps < FEWEST_STEPS:
-            return 0
-        waits = time.limit not in BUSY
-        taken = registers_given(wanted * (MOST_OFF if waits else 1))
-        together = max(problem.device.registers_per_sm // (threads * taken), 1)
-        left = registers_left(problem.device, together * threads)
-        return left if waits or left >= most_registers(problem, params, wanted) else 0
-    return _with_all_resident(problem.device, share, threads, least)
+    least = (ENOUGH if several else ENOUGH_FOR_ONE_LOAD) * wanted
+    if left >= (least if several else wanted):
+        return _with_all_resident(problem.device, share, threads, least)
+    if tile.steps < FEWEST_STEPS:
+        return 0
+    is_compute_bound = time.limit in COMPUTE_RESOURCES
+    limit = _with_fewer_resident(
+        problem.device, threads, wanted * (1 if is_compute_bound else AMPLE)
+    )
+    hoists = limit >= hoisted_registers(problem, params, wanted)
+    return limit if hoists or not is_compute_bound else 0
 
 
 def _with_all_resident(device: DeviceProperties, share: int, threads: int, least: float) -> int:
-    """The limit with which a multiprocessor has room for its share of the programs. 0 where that
-    leaves less than ``least``.
+    """The limit with which a multiprocessor holds its share of the programs. 0 if that is less than
+    ``least``.
 
-    That of powers of two first, so that sizes which are alike have kernels that are.
+    The share is first rounded up to a power of two, so that similar sizes have similar kernels.
     """
-    limits = (registers_left(device, n * threads) for n in (next_power_of_2(share), share))
+    limits = (registers_for_threads(device, n * threads) for n in (next_power_of_2(share), share))
     return next((limit for limit in limits if limit >= least), 0)
 
 
+def _with_fewer_resident(device: DeviceProperties, threads: int, wanted: float) -> int:
+    """The limit with which as many programs are resident as ``wanted`` registers allow."""
+    resident = max(device.registers_per_sm // (threads * allocated_registers(wanted)), 1)
+    return registers_for_threads(device, resident * threads)
+
+
 def _loads_to_registers(params: KernelParams) -> bool:
-    """Whether steps of a loop load what the next instructions, or the next step, take."""
+    """Whether steps of a loop load into registers, for themselves or for the next step."""
     if isinstance(params, InnerOuterPersistentParams):
         return params.prefetch
     return isinstance(params, ReductionParams) and params.num_stages == 1
 
 
 def _has_one_address(problem: Problem, stream: Stream, tile: KernelTile) -> bool:
-    """Whether the elements of a tile are at offsets from one address, which all tiles have alike.
+    """Whether the elements of a tile are at constant offsets from one address, in all tiles.
 
-    Of parts of columns side by side they are where no tile reaches from one part into the next.
+    If the columns consist of several parts, they are if no tile reaches from one part into the
+    next.
     """
     if is_linear(problem, stream):
         return True
@@ -127,7 +135,7 @@ def _has_one_address(problem: Problem, stream: Stream, tile: KernelTile) -> bool
 
 
 def _has_one_stride(problem: Problem, stream: Stream, places: tuple[int, ...], width: int) -> bool:
-    """Whether neighbours of a tile along one side are equally far apart in memory."""
+    """Whether a tensor has one stride along a side of a tile."""
     extents = [problem.axes[place] for place in places if problem.axes[place] > 1]
     run = contiguous_run_along(stream, problem.axes, places)
     if width == 1 or len(extents) <= 1 or run == 0:

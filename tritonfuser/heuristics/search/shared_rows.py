@@ -10,7 +10,7 @@ from ..looped_rows.row_parts import (
     Residents,
     can_share_rows,
     edges_of_part,
-    registers_each,
+    registers_per_element,
     row_parts,
     rows_of_group,
     stage_bytes,
@@ -96,7 +96,7 @@ def _registers_hold_part(problem: Problem) -> AtMost:
         (),
         problem.device.warp_size,
         ("parts", "num_warps", "max_registers"),
-        scale=problem.reduced * registers_each(problem),
+        scale=problem.reduced * registers_per_element(problem),
         less=(("max_registers", WORKING_REGISTERS),),
     )
 

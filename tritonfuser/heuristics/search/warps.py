@@ -1,4 +1,4 @@
-"""More warps for a tile whose loads might otherwise spill registers."""
+"""More warps for a tile whose loads might not fit in registers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..cost.counts import Number
 from ..cost.kernels import Times
 from ..cost.least.times import least_of_problem
 from ..cost.model import KernelTime, is_as_short, may_exceed
-from ..cost.registers import LATER, register_limit
+from ..cost.registers import HOISTED_RATIO, register_limit
 from ..cost.tiles import Launches
 from ..integers import ceil_div
 from ..params import HeuristicParams, KernelParams
@@ -22,17 +22,15 @@ from .near import params_near
 from .spaces import SPACES
 
 MOST_WARPS = 16
-"""Warps of a program at most. A thread of more has 64 registers, of which any estimate is rough."""
+"""Most warps of a program that is predicted. With more, a thread has 64 registers at most, and the
+estimate of registers is too rough for so few."""
 
 ALIKE = 1.03
-"""Factor within which predicted times, with a launch, are alike."""
+"""Ratio of predicted times, each with a launch, that is within the error of the model."""
 
 
 class Kernels:
-    """The kernels of a problem: predicted times, and whether they may spill.
-
-    Times are found once for each params.
-    """
+    """The kernels of a problem: predicted times, once for each params, and whether they spill."""
 
     def __init__(self, problem: Problem, work: ElementWork) -> None:
         self.problem = problem
@@ -41,16 +39,16 @@ class Kernels:
         self._found: dict[HeuristicParams, KernelTime | None] = {}
 
     def in_order(self, params: KernelParams) -> Kernels:
-        """The kernels whose axes are in the order of params, where it is left to the rules."""
+        """The kernels of the problem with its axes in the order of params."""
         return Kernels(in_order(self.problem, params), self._work)
 
     @cached_property
     def least_s(self) -> float:
-        """Seconds below which no params are predicted, with a launch."""
+        """A lower bound of the seconds of a kernel, by any params, with a launch."""
         return least_of_problem(self.problem, self._work)
 
     def time(self, params: HeuristicParams) -> KernelTime | None:
-        """The time of a kernel. None where none runs, and in the interpreter."""
+        """The time of a kernel. None without a kernel, and in the interpreter."""
         try:
             return self._found[params]
         except KeyError:
@@ -58,19 +56,19 @@ class Kernels:
             return found
 
     def may_spill_registers(
-        self, params: KernelParams, time: KernelTime, times: float = 1.0
+        self, params: KernelParams, time: KernelTime, ratio: float = 1.0
     ) -> bool:
-        """Whether a kernel may spill: by its predicted registers, or if those with all loads of a
-        step issued first exceed ``times`` the limit."""
-        most = self._times.most_registers(params, time.registers)
-        return time.may_spill or bool(may_exceed(most / times, time.register_limit))
+        """Whether a kernel may spill: by its predicted registers, or if those with hoisted loads
+        exceed ``ratio`` times the limit."""
+        hoisted = self._times.hoisted_registers(params, time.registers)
+        return time.may_spill or bool(may_exceed(hoisted / ratio, time.register_limit))
 
     def exceeds_registers(self, params: KernelParams, time: KernelTime) -> bool:
         """Whether a kernel is likely to spill, so that it is not chosen."""
-        return self.may_spill_registers(params, time, LATER)
+        return self.may_spill_registers(params, time, HOISTED_RATIO)
 
     def reread_bytes(self, params: KernelParams) -> dict[Stream, float]:
-        """Bytes of each tensor that programs load again, after the L2 cache evicted them."""
+        """Bytes of each tensor that programs load again, after the L2 cache has evicted them."""
         return self._times.reread_bytes(params)
 
     def sector_refetch_bytes(self, params: KernelParams) -> float:
@@ -78,43 +76,48 @@ class Kernels:
         partially used sectors before its use."""
         return self._times.sector_refetch_bytes(params)
 
-    def registers_each(self, in_registers: bool) -> float:
-        """Registers for each element of a thread, of which ``exceeds_registers`` holds where they
-        are more than there are. By whether rows stay in registers; for the rules' order of axes."""
-        return self._times.registers_each(in_registers)
+    def registers_per_element(self, in_registers: bool) -> float:
+        """Lower bound of the registers per element of a thread: if it alone exceeds the limit, so
+        does ``exceeds_registers``. For the rules' order of axes.
+
+        Parameters
+        ----------
+        in_registers : bool
+            Whether rows stay in registers.
+        """
+        return self._times.registers_per_element(in_registers)
 
     def least_seconds(self, params: Sequence[KernelParams]) -> Number:
-        """Seconds below which the times of kernels are not predicted, an array: with the axes in
-        the order of the rules. Infinite where ``exceeds_registers`` holds already by the least
-        registers of a thread."""
+        """Lower bounds of the times of kernels, an array, for the rules' order of axes. Infinite
+        if the least registers alone make ``exceeds_registers`` true."""
         return self._times.least_seconds(params)
 
     def least_seconds_of_row_kernels(self, many: Launches) -> Number:
-        """The same of kernels with rows, whose params need not be made."""
+        """``least_seconds`` of kernels with rows, whose params need not be made."""
         return self._times.least_seconds_of_row_kernels(many)
 
     def within_model_error(self, seconds: float, others: float) -> bool:
-        """Whether a kernel takes no longer than another by more than the model can tell."""
+        """Whether a kernel is as fast as another, or slower by no more than the model's error."""
         return seconds + self.launch_s <= ALIKE * (others + self.launch_s)
 
 
 def are_many_warps(warps: int) -> bool:
-    """Whether this is more than ``MOST_WARPS``, for which registers are estimated."""
+    """Whether this is more than ``MOST_WARPS``."""
     return warps > MOST_WARPS
 
 
 def spread_over_warps(kernels: Kernels, params: HeuristicParams) -> HeuristicParams:
-    """Params with as many warps as keep the loads of a tile in registers.
+    """Params with enough warps to keep the loads of a tile in registers.
 
-    Of the same tile, so that it reads the same runs of memory, and as long as the model predicts no
-    longer time. With fewer elements in a thread as many programs have room, so there are more warps
-    to hide what each of them waits for.
+    The tile stays, so the contiguous runs that it reads do too. Warps are added only while the
+    model predicts no longer time. A thread with fewer elements takes fewer registers, so as many
+    programs are resident and more warps hide latency.
 
     sm_90, 707 kernels of random definitions: 123 may run out of registers, among them 30 of the 37
-    that spill or take more than 160. H200, 371 pairs of measured schedules, one with twice the
-    warps of the other, which may run out: with more warps they took 0.80 times as long (geometric
-    mean; 1.05 at the ninth decile). Rows kept by 16 warps in place of 8, norm backwards, took 1.18.
-    Where a longer time is predicted it is: columns of 1089536 x 112 took 124 us by 8 warps, 93 by 4
+    that spill or take more than 160. H200, 371 pairs of measured schedules, one that may run out
+    and one with twice its warps: with more warps they took 0.80 times as long (geometric mean; 1.05
+    at the ninth decile). Norm backwards with rows in registers took 1.18 by 16 warps in place of 8.
+    Predictions of a longer time are right: columns of 1089536 x 112 took 124 us by 8 warps, 93 by 4
     (1.02 times by the model), those of 174080 x 64 took 18.5 by 4, 14 by 2.
     """
     if not isinstance(params, KernelParams):
@@ -132,14 +135,13 @@ def spread_over_warps(kernels: Kernels, params: HeuristicParams) -> HeuristicPar
 
 
 def _with_more_warps(problem: Problem, params: KernelParams) -> KernelParams | None:
-    """Params with the next legal number of warps that leaves the tile more registers."""
+    """Params with the next legal number of warps whose program has more registers in all."""
     wider = with_warps_beyond(problem, params)
     return next((p for p in wider if _has_more_room(problem.device, p, params)), None)
 
 
 def with_warps_beyond(problem: Problem, params: KernelParams) -> Iterator[KernelParams]:
-    """Params of the same tile with the next legal numbers of warps, as far as registers are
-    estimated for them."""
+    """Params of the same tile with the next legal numbers of warps, up to ``MOST_WARPS``."""
     near = params_near(SPACES[params.scheduler](problem), params, ("num_warps",))
     kernels = (each for each in near if isinstance(each, KernelParams))
     wider = (each for each in kernels if each.num_warps > params.num_warps)
@@ -147,14 +149,14 @@ def with_warps_beyond(problem: Problem, params: KernelParams) -> Iterator[Kernel
 
 
 def _has_more_room(device: DeviceProperties, params: KernelParams, than: KernelParams) -> bool:
-    """Whether the registers of all threads hold more than those of fewer threads.
+    """Whether a program has more registers in all than with other params of fewer warps.
 
-    Threads of which fewer have all registers of a multiprocessor do not: H100, nine kernels by 16
+    It has not if these have all registers of a multiprocessor already: H100, nine kernels by 16
     warps in place of 8 took 1.01 times as long (geometric mean), one that then spilled 1.56.
     """
     return _registers(device, params) > _registers(device, than)
 
 
 def _registers(device: DeviceProperties, params: KernelParams) -> int:
-    """Registers of a program, in units of 8 a lane, in which they are allocated."""
+    """Registers of a program by its limit, in units of allocation for a warp."""
     return params.num_warps * ceil_div(register_limit(device, params), 8)

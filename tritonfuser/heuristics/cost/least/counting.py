@@ -1,4 +1,4 @@
-"""``LeastCounting``: lower bounds of the ``Counts`` of many kernels, without their footprints."""
+"""``LeastCounting``: lower bounds of the ``Counts`` of many kernels, without tile footprints."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class LeastCounting(Counting):
             hit_lines=loads.hit_lines,
             written_bytes=loads.written_bytes,
             loaded=loads.loaded,
-            held=tile.kept / threads,
+            tail_elements=tile.kept / threads,
             register_limit=1.0 * limit_of_warps(device, many.warps, m),
             waiting_s=0.0,
             fetched_bytes=self._least_fetched_bytes * in_steps / steps,

@@ -1,7 +1,7 @@
-"""Kernels are compiled before a plan is made: those that take too many registers are chosen anew.
+"""Register feedback: kernels are compiled before a plan is made, and may get other params by it.
 
-What comes out of the compiler is the same for all that a run, ``fd.compile_for`` and ``fd.plan``
-compile, so the choice is made here for all of them.
+Runs, ``fd.compile_for`` and ``fd.plan`` compile the same kernels, so it is done here for all of
+them.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from ..device import DeviceProperties
 from ..errors import TritonFuserError
 from ..ir import Fusion
 from ..lowering.build import CompiledKernel
-from ..lowering.chosen_again import with_taken_registers as chosen_again
 from ..lowering.lowered import Lowered
+from ..lowering.register_feedback import with_actual_registers
 from ..lowering.run_options import RunOptions
 from .kernels import compiled_ahead, wanted_kernels
 
 
-def with_taken_registers(
+def with_register_feedback(
     fusion: Fusion,
     lowered: Lowered,
     inputs: Sequence[Any],
@@ -30,11 +30,11 @@ def with_taken_registers(
     options: RunOptions,
     device: torch.device | None = None,
 ) -> Lowered:
-    """A lowered fusion as it is to be run: its params chosen again by the registers of its kernels.
+    """A lowered fusion as it is to be run: with params that suit the registers of its kernels.
 
-    Given schedules and params stay as they are, and so do kernels with open sizes, those of the
-    interpreter, and those of GPUs whose binaries do not tell registers. Where the other choice is
-    refused, or its kernels are not compiled, the first one stays.
+    Schedules and params of the user do not change. Neither do kernels with open sizes, those of the
+    interpreter, and those of GPUs whose binaries do not tell registers. If the new params are
+    refused, or their kernels do not compile, the first ones stay.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def with_taken_registers(
 
     first = compile_all(lowered)
     try:
-        return chosen_again(lowered, first, properties, compile_all)
+        return with_actual_registers(lowered, first, properties, compile_all)
     except TritonFuserError as error:
         settings.log("cache", f"the params that were chosen first stay: {error.message}")
         return lowered

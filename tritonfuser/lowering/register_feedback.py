@@ -1,7 +1,7 @@
-"""Params are chosen again where a compiled kernel takes more registers than predicted, or spills.
+"""Register feedback: new params for segments whose kernels take too many registers, or spill.
 
-Only those of kernels of one segment, at constant sizes, as heuristics chose them. Nothing else of
-the lowering changes.
+It covers params that heuristics chose, for kernels of a single segment with constant sizes. Nothing
+else of the lowering changes.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import NamedTuple
 from ..device import WORD_BYTES, DeviceProperties
 from ..heuristics.integers import ceil_div
 from ..heuristics.params import KernelParams
-from ..heuristics.search.taken_registers import (
-    Taken,
-    chosen_again,
+from ..heuristics.search.register_feedback import (
+    CompiledRegisters,
+    rechosen_params,
     why_better,
     why_spills_less,
     with_more_warps,
@@ -33,40 +33,39 @@ from .register_room import share_of_programs
 from .segments.segment import Segment
 
 Compiled = Sequence["CompiledKernel | None"]
-"""The compiled kernel of each segment; None for segments without."""
+"""The compiled kernel of each segment; None for segments without a kernel."""
 
 
 class Offer(NamedTuple):
-    """Other params for a kernel whose registers are known.
+    """A way to find other params for a kernel whose registers are known.
 
     Attributes
     ----------
     params : callable
         ``(kernel, programs of a multiprocessor)`` -> params, or None.
     why_better : callable
-        ``(other, kernel)`` -> why the kernel of these params is better; empty where it is not.
+        ``(other, kernel)`` -> why the kernel of these params is better; empty if it is not.
     """
 
-    params: Callable[[Taken, int], KernelParams | None]
-    why_better: Callable[[Taken, Taken], str]
+    params: Callable[[CompiledRegisters, int], KernelParams | None]
+    why_better: Callable[[CompiledRegisters, CompiledRegisters], str]
 
 
-OFFERS = (Offer(chosen_again, why_better), Offer(with_more_warps, why_spills_less))
-"""What is tried in turn."""
+OFFERS = (Offer(rechosen_params, why_better), Offer(with_more_warps, why_spills_less))
+"""These are tried in turn."""
 
 
-def with_taken_registers(
+def with_actual_registers(
     lowered: Lowered,
     before: Compiled,
     device: DeviceProperties,
     compiled: Callable[[Lowered], Compiled],
 ) -> Lowered:
-    """A lowered fusion; under other params where its kernels take more registers than predicted, or
-    spill.
+    """A lowered fusion, with other params for kernels that take too many registers or spill.
 
-    Those are taken that the model predicts to be much faster, by the registers that the kernels of
-    both take, and those that spill nothing since their loads wait elsewhere. What still spills is
-    tried with more warps.
+    New params are accepted if the model predicts them to be much faster by the registers of both
+    compiled kernels, or if the other prefetch ends the spills. A kernel that still spills is tried
+    with more warps.
 
     Parameters
     ----------
@@ -87,8 +86,8 @@ def _with_offer(
     device: DeviceProperties,
     compiled: Callable[[Lowered], Compiled],
 ) -> tuple[Lowered, Compiled]:
-    """A lowered fusion and its kernels, under the params of an offer where these are better."""
-    again = params_chosen_again(lowered, before, offer)
+    """A lowered fusion and its kernels, with the params of an offer where they are better."""
+    again = offered_params(lowered, before, offer)
     if not again:
         return lowered, before
     after = compiled(under(lowered, again, device))
@@ -112,10 +111,8 @@ def _with_offer(
     return made, [after[n] if n in kept else kernel for n, kernel in enumerate(before)]
 
 
-def params_chosen_again(
-    lowered: Lowered, compiled: Compiled, offer: Offer
-) -> dict[int, KernelParams]:
-    """What is offered for the registers that kernels take, by the places of segments."""
+def offered_params(lowered: Lowered, compiled: Compiled, offer: Offer) -> dict[int, KernelParams]:
+    """The params that an offer has for segments, by their places."""
     found: dict[int, KernelParams] = {}
     for place, (piece, source) in enumerate(
         zip(lowered.segmented.segments, lowered.sources, strict=True)
@@ -123,7 +120,7 @@ def params_chosen_again(
         kernel = compiled[place]
         if source is None or kernel is None or lowered.segmented.launched_with(piece):
             continue
-        programs, taken = share_of_programs(piece, source.grid), _taken(piece, kernel)
+        programs, taken = share_of_programs(piece, source.grid), _compiled_registers(piece, kernel)
         params = offer.params(taken, programs) if taken is not None and programs else None
         if params is not None and _may_have(piece, params):
             found[place] = params
@@ -133,7 +130,7 @@ def params_chosen_again(
 def under(
     lowered: Lowered, chosen: Mapping[int, KernelParams], device: DeviceProperties
 ) -> Lowered:
-    """A lowered fusion under other params of some segments, by their places."""
+    """A lowered fusion with other params for some segments, by their places."""
     segmented = lowered.segmented
     segments = [
         replace(piece, params=explicit(piece, chosen[place]), loaded_later=())
@@ -147,21 +144,22 @@ def under(
 
 
 def _may_have(piece: Segment, params: KernelParams) -> bool:
-    """Whether a segment has other params, and may have these."""
+    """Whether these params differ from those of a segment, and are legal for it."""
     if piece.problem is None or explicit(piece, params) == piece.params:
         return False
     reasons = (why_not_params(piece, params), why_not_launched(params, piece.problem.device))
     return not any(reasons)
 
 
-def _taken(
+def _compiled_registers(
     piece: Segment, kernel: CompiledKernel, params: KernelParams | None = None
-) -> Taken | None:
-    """The kernel of a segment, as the model looks at it. None for those it knows nothing of."""
+) -> CompiledRegisters | None:
+    """The registers of a segment's kernel. None if the model does not predict it, or the compiler
+    does not report them."""
     if piece.problem is None or "cubin" not in kernel.asm:
         return None
     own = params or piece.kernel_params
-    return Taken(
+    return CompiledRegisters(
         problem=piece.problem,
         work=segment_element_work(piece),
         # It may have been compiled once more, with another limit.
@@ -178,8 +176,8 @@ def _why_better(
     kernel: CompiledKernel | None,
     other: CompiledKernel | None,
 ) -> str:
-    """Why other params are better, by the kernels of both. Empty where they are not."""
+    """Why other params are better, by the kernels of both; empty if they are not."""
     if kernel is None or other is None:
         return ""
-    before, after = _taken(piece, kernel), _taken(piece, other, params)
+    before, after = _compiled_registers(piece, kernel), _compiled_registers(piece, other, params)
     return "" if before is None or after is None else offer.why_better(after, before)

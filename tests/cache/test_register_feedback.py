@@ -12,13 +12,13 @@ from bench.random_graphs.__main__ import named
 from bench.recorded.definitions import make_inputs, record
 from tests.e2e.opened import open_signature
 from tritonfuser import FusionDefinition, Schedule
-from tritonfuser.cache import taken_registers
+from tritonfuser.cache import register_feedback
 from tritonfuser.cache.dry_run import lower_for, lower_to_compile
 from tritonfuser.devices import known
 from tritonfuser.errors import ParamsError
 from tritonfuser.frontend.inspect.explain import explain_lowered
 from tritonfuser.frontend.tune import compiling
-from tritonfuser.lowering import chosen_again
+from tritonfuser.lowering import register_feedback as lowering_feedback
 from tritonfuser.lowering.pipeline import lower
 from tritonfuser.lowering.run_options import RunOptions
 from tritonfuser.lowering.schedules import schedule_of
@@ -84,13 +84,13 @@ def test_only_those_segments_change():
 
 
 def test_a_kernel_that_takes_as_many_again_is_not_taken(monkeypatch):
-    taken = chosen_again._taken
+    taken = lowering_feedback._compiled_registers
 
     def as_many(segment, kernel, params=None):
         found = taken(segment, kernel, params)
         return found if params is None else replace(found, registers=250)
 
-    monkeypatch.setattr(chosen_again, "_taken", as_many)
+    monkeypatch.setattr(lowering_feedback, "_compiled_registers", as_many)
     assert to_compile() == first()
 
 
@@ -98,8 +98,8 @@ def test_a_kernel_that_spills_is_not_taken(monkeypatch):
     before = first()
     texts = {source.text for source in before.sources}
     spilled = property(lambda kernel: 8 * (kernel.source.text not in texts))
-    monkeypatch.setattr(chosen_again.CompiledKernel, "spilled_bytes", spilled)
-    monkeypatch.setattr(chosen_again.Taken, "leaves_room", False)
+    monkeypatch.setattr(lowering_feedback.CompiledKernel, "spilled_bytes", spilled)
+    monkeypatch.setattr(lowering_feedback.CompiledRegisters, "is_limited_for_occupancy", False)
     assert to_compile() == before
 
 
@@ -125,7 +125,7 @@ def backward_of_norm(columns):
     return before, report
 
 
-def test_a_kernel_that_spills_a_little_begins_its_loads_elsewhere():
+def test_a_kernel_that_spills_a_little_prefetches_elsewhere():
     """H200, rows of 8200 before sums were exchanged together: 256 us by loads that wait in
     registers, 195 by a pipeline in shared memory."""
     before, report = backward_of_norm(8320)
@@ -146,14 +146,14 @@ def test_where_the_other_choice_is_refused_the_first_stays(monkeypatch, capsys, 
     def refused(*args):
         raise ParamsError("no such tiles")
 
-    monkeypatch.setattr(chosen_again, "under", refused)
+    monkeypatch.setattr(lowering_feedback, "under", refused)
     assert to_compile() == first()
     assert "chosen first stay: no such tiles" in capsys.readouterr().err
 
 
 def test_what_is_given_stays(monkeypatch):
     fd, inputs = definition()
-    monkeypatch.setattr(taken_registers, "compiled_ahead", never)
+    monkeypatch.setattr(register_feedback, "compiled_ahead", never)
     chosen = fd.schedule(inputs, arch="sm_90")
     for options in (
         replace(OPTIONS, schedule=chosen),
@@ -163,7 +163,7 @@ def test_what_is_given_stays(monkeypatch):
 
 
 def test_other_machines_tell_no_registers(monkeypatch):
-    monkeypatch.setattr(taken_registers, "compiled_ahead", never)
+    monkeypatch.setattr(register_feedback, "compiled_ahead", never)
     to_compile(replace(OPTIONS, arch="gfx942"))
 
 
@@ -177,14 +177,14 @@ def sums():
 def test_open_sizes_stay(monkeypatch):
     fd, inputs = sums(), [torch.empty(4096, 600)]
     sizes = open_signature(fd, inputs, [[torch.empty(5000, 600)]])
-    monkeypatch.setattr(taken_registers, "compiled_ahead", never)
+    monkeypatch.setattr(register_feedback, "compiled_ahead", never)
     made = lower(fd.fusion.ir, sizes.signature, H200, env=sizes.env)
-    found = taken_registers.with_taken_registers(fd.fusion.ir, made, inputs, H200, RunOptions())
+    found = register_feedback.with_register_feedback(fd.fusion.ir, made, inputs, H200, RunOptions())
     assert found is made
 
 
 def test_the_interpreter_compiles_nothing(monkeypatch):
-    monkeypatch.setattr(taken_registers, "compiled_ahead", never)
+    monkeypatch.setattr(register_feedback, "compiled_ahead", never)
     x = torch.rand(8, 16)
     (found,) = sums().run([x])
     torch.testing.assert_close(found, x.sin().sum(1))
@@ -202,8 +202,8 @@ def test_a_tuner_begins_with_what_a_run_has(monkeypatch):
 
 def test_kernels_of_a_gpu_that_are_interpreted_stay(monkeypatch):
     fd, inputs = definition()
-    monkeypatch.setattr(taken_registers, "compiled_ahead", never)
-    found = taken_registers.with_taken_registers(
+    monkeypatch.setattr(register_feedback, "compiled_ahead", never)
+    found = register_feedback.with_register_feedback(
         fd.fusion.ir, first(), inputs, H200, RunOptions(), torch.device("cpu")
     )
     assert found == first()
