@@ -13,7 +13,7 @@ from ..access.aliases import buffer_strides
 from ..access.bytes_moved import held_bytes, library_bytes, moved_bytes
 from ..access.element_work import kernel_work
 from ..access.read_footprint import ReadFootprint, is_scatter
-from ..access.traffic import order_axes
+from ..access.traffic import Traffic, order_axes
 from ..axis_order import explicit
 from ..groups.axis_numbers import numbered_axes
 from ..groups.fusion_group import FusionGroup
@@ -194,10 +194,7 @@ def _segment(
     nodes = _nodes(placed, footprint, members, stores)
     work = kernel_work(nodes, footprint.computed)
     scheduled = placed.scheduled(group, problem, work)
-    traffic = placed.maker.traffic(footprint.loads, stores)
-    moved = placed.maker.traffic(group.reads, group.stores)
     ordered = sorted(footprint.loads, key=lambda r: (not r.value.is_tensor, r.value.index))
-    reduced = order_axes(group.reduced, traffic)
     made = Segment(
         name=name,
         scheduler=scheduled.params.scheduler,
@@ -209,26 +206,44 @@ def _segment(
         stores=stores,
         problem=problem,
         loads=_loaded_not_computed(placed, group, footprint),
-        row_start=row_start(moved, group.parallel, reduced),
-        # The loop nest.
-        parallel=order_axes(group.parallel, traffic),
-        reduced=group.reduced if group.scans else reduced,
-        batch_axes=group.batch_axes,
-        co_reduced=order_axes(group.co_reduced, traffic),
-        crossing=crossing_axes(problem, order_axes(group.parallel, moved)),
-        numbered=numbered_axes(group, placed.maker),
-        # What it takes.
         work=work,
-        bytes_read=moved_bytes(placed.fusion, (t for t in traffic if not t.is_store)),
-        bytes_written=moved_bytes(placed.fusion, (t for t in traffic if t.is_store)),
         depth=group.depth,
-        # How it is launched, and why it is so.
         overlap=placed.overlaps_previous(group),
         reason=reason_of(group, len(nodes), stores),
         refusals=scheduled.refusals,
         overruled=scheduled.overruled,
     )
+    traffic = placed.maker.traffic(footprint.loads, stores)
+    made = _with_bytes(placed, _with_loop_nest(placed, group, made, traffic), traffic)
     return replace(made, params=explicit(made, made.params))
+
+
+def _with_loop_nest(
+    placed: Placement, group: FusionGroup, piece: Segment, traffic: list[Traffic]
+) -> Segment:
+    """A segment with the axes of its loop nest, in the order of strides of all that it accesses."""
+    moved = placed.maker.traffic(group.reads, group.stores)
+    reduced = order_axes(group.reduced, traffic)
+    assert piece.problem is not None
+    return replace(
+        piece,
+        row_start=row_start(moved, group.parallel, reduced),
+        parallel=order_axes(group.parallel, traffic),
+        reduced=group.reduced if group.scans else reduced,
+        batch_axes=group.batch_axes,
+        co_reduced=order_axes(group.co_reduced, traffic),
+        crossing=crossing_axes(piece.problem, order_axes(group.parallel, moved)),
+        numbered=numbered_axes(group, placed.maker),
+    )
+
+
+def _with_bytes(placed: Placement, piece: Segment, traffic: list[Traffic]) -> Segment:
+    """A segment with the bytes that it reads and writes."""
+    return replace(
+        piece,
+        bytes_read=moved_bytes(placed.fusion, (t for t in traffic if not t.is_store)),
+        bytes_written=moved_bytes(placed.fusion, (t for t in traffic if t.is_store)),
+    )
 
 
 def _result_stores(
