@@ -284,7 +284,7 @@ def _with_short_unrolled(
 
     def ways() -> tuple[SegmentedFusion, ...]:
         make = _segmenter(_unrolled(rolled, Unrolled.SHORT), target)
-        return make(HEURISTIC), make(Choice(kept=()))
+        return make(HEURISTIC), make(Choice(materialized=()))
 
     return with_short_unrolled(segmented, short, target.device, ways)
 

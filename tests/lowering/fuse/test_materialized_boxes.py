@@ -51,7 +51,7 @@ def total_of(body: Any, inputs: list[torch.Tensor]) -> str:
 def in_memory(monkeypatch: Any) -> None:
     """The sum of the padded parts is put in memory."""
     name = total_of(gates, given(8, 16))
-    monkeypatch.setattr(pipeline, "refined", lambda _, __, make: make(Choice(kept=(name,))))
+    monkeypatch.setattr(pipeline, "refined", lambda _, __, make: make(Choice(materialized=(name,))))
 
 
 def stores(found: Any) -> list[str]:

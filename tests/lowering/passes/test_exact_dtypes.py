@@ -54,7 +54,7 @@ def kept_as(found):
 
 
 def keeping(monkeypatch, *names):
-    choice = Choice(kept=names)
+    choice = Choice(materialized=names)
     monkeypatch.setattr(pipeline, "refined", lambda fusion, device, make: make(choice))
 
 

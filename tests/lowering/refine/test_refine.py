@@ -20,7 +20,7 @@ from tritonfuser.lowering import pipeline
 from tritonfuser.lowering.fuse.segmentation import HEURISTIC, Choice
 from tritonfuser.lowering.fuse.splits.split_policy import CommonRows
 from tritonfuser.lowering.passes.invariants.kept_orders import named
-from tritonfuser.lowering.passes.invariants.materialize import can_be_kept
+from tritonfuser.lowering.passes.invariants.materialize import materializable
 from tritonfuser.lowering.pipeline import lower
 from tritonfuser.lowering.refine import changes, search
 from tritonfuser.lowering.refine import times as times_of
@@ -179,14 +179,14 @@ def test_any_value_can_be_in_memory(halves, monkeypatch):
     names = set()
 
     def note(fusion, device, make):
-        names.update(can_be_kept(fusion))
+        names.update(materializable(fusion))
         return make(HEURISTIC)
 
     monkeypatch.setattr(pipeline, "refined", note)
     lowered(body, inputs)
     assert {"tv0", "tv1", "tv2"} < names
     for name in sorted(names):
-        choice = Choice(kept=(name,))
+        choice = Choice(materialized=(name,))
         monkeypatch.setattr(pipeline, "refined", lambda fusion, device, make, c=choice: make(c))
         found = check(body, *inputs)
         assert kept(found) == (name,)
@@ -260,7 +260,7 @@ def test_many_long_rows_stay_in_one_kernel():
     assert len(found.segmented.segments) == 1
 
 
-def test_values_of_rows_that_are_reduced_apart():
+def test_values_of_rows_that_are_reduced_by_another_kernel():
     facts = replace(H200, sm_count=132, registers_per_sm=H200.registers_per_sm // 64)
     check(batch_norm, *images(5, 96, 163), facts=facts, tolerance=1e-4)
 
@@ -282,9 +282,16 @@ class Timed:
     is_faster = TimedKernels.is_faster
 
 
+def storing(*names):
+    """The choice that materializes these values."""
+    return Choice(materialized=names)
+
+
 def known(**seconds):
     """Times of choices: ``ab=0.5`` has the values a and b in memory."""
-    found = {Choice(kept=tuple(name.strip("_"))): Timed(each) for name, each in seconds.items()}
+    found = {
+        Choice(materialized=tuple(name.strip("_"))): Timed(each) for name, each in seconds.items()
+    }
     return times_of.Times(H200, lambda choice: None, found)
 
 
@@ -299,15 +306,19 @@ def known(**seconds):
         ({"_": 1.0, "a": 0.6, "ab": 0.5}, "ab"),
     ],
 )
-def test_what_is_taken_of_the_ways_that_were_timed(seconds, taken):
+def test_which_of_the_timed_segmentations_is_chosen(seconds, taken):
     times = known(**seconds)
     first = next(iter(times.known.values()))
-    assert search._taken(times, first) is times.known[Choice(kept=tuple(taken))]
+    assert search._fastest(times, first) is times.known[storing(*taken)]
 
 
 def test_two_changes_that_save_together_are_found(monkeypatch):
     """Where no single change saves anything, two may."""
-    none, one, both = Choice(kept=()), Choice(kept=("a",)), Choice(kept=("a", "b"))
+    none, one, both = (
+        storing(),
+        storing("a"),
+        storing("a", "b"),
+    )
     timed = {none: Timed(1.0, 0.9), one: Timed(1.1, 0.9), both: Timed(0.5, 0.05)}
     reached = {none: {one: 0.9}, one: {both: 0.9, none: 0.9}}
     monkeypatch.setattr(times_of, "timed_kernels", lambda made, device: timed[made])
@@ -318,24 +329,24 @@ def test_two_changes_that_save_together_are_found(monkeypatch):
     while found := search._next(times, changed):
         changed.add(found)
         changes.try_changes(None, times, found)
-    assert changed == {none, one} and search._taken(times, timed[none]) is timed[both]
+    assert changed == {none, one} and search._fastest(times, timed[none]) is timed[both]
 
 
-def test_ways_that_cut_alike_are_changed_once():
-    same = [Choice(kept=(), rows=rows) for rows in (None, CommonRows.WHOLE)]
+def test_equal_segmentations_are_changed_once():
+    same = [Choice(materialized=(), rows=rows) for rows in (None, CommonRows.WHOLE)]
     times = times_of.Times(H200, None, {choice: Timed(1.0, 0.9) for choice in same})
     first = search._next(times, set())
     assert first in same and search._next(times, {first}) is None
 
 
-def test_what_saves_instructions_alone_is_not_taken():
+def test_instructions_alone_are_not_enough_of_a_gain():
     """What the model knows least are instructions: with fewer of them it must be faster too."""
     first = Timed(1.0, few_instructions=0.6)
     more_bytes, fewer_bytes = (Timed(0.7, few_instructions=share) for share in (0.65, 0.55))
-    times = times_of.Times(H200, None, {Choice(kept=()): first, Choice(kept=("a",)): more_bytes})
-    assert search._taken(times, first) is first
-    times.known[Choice(kept=("b",))] = fewer_bytes
-    assert search._taken(times, first) is fewer_bytes
+    times = times_of.Times(H200, None, {storing(): first, storing("a"): more_bytes})
+    assert search._fastest(times, first) is first
+    times.known[storing("b")] = fewer_bytes
+    assert search._fastest(times, first) is fewer_bytes
 
 
 def test_a_group_norm_backward_of_long_rows_is_one_kernel_and_the_sums_of_its_sums():
@@ -352,7 +363,7 @@ def test_a_group_norm_backward_of_long_rows_is_one_kernel_and_the_sums_of_its_su
 
 
 def test_splits_that_changed_nothing_are_not_tried_again():
-    first, kept = Choice(kept=()), Choice(kept=("a",))
+    first, kept = storing(), storing("a")
     times = times_of.Times(H200, None, {first: Timed(1.0, 0.9), kept: Timed(0.9, 0.5)})
     whole, apart = (replace(first, rows=rows) for rows in (CommonRows.WHOLE, CommonRows.SEPARATE))
     times.known.update({whole: Timed(1.0, 0.9), apart: Timed(1.1, 0.9)})
@@ -423,7 +434,7 @@ def test_a_value_and_its_last_use_are_candidates_of_each_shape():
 
 def test_the_heuristics_way_is_changed_first():
     """Of ways that promise as much another could be, and what suits only it would not be found."""
-    first, other = Choice(kept=()), Choice(kept=(), over_rows=False)
+    first, other = storing(), Choice(materialized=(), over_rows=False)
     known = {first: Timed(1.0, 0.9), other: Timed(0.99, 0.9)}
     times = times_of.Times(H200, None, known)
     assert search._next(times, set()) is first
@@ -432,7 +443,7 @@ def test_the_heuristics_way_is_changed_first():
 
 def test_without_the_heuristics_way_the_most_promising_is_changed_first():
     """What the heuristics cut may be near the least already: then it is no better than others."""
-    first, slow, other = (Choice(kept=("a",) * n) for n in range(3))
+    first, slow, other = (Choice(materialized=("a",) * n) for n in range(3))
     known = {first: Timed(1.0, 0.0), slow: Timed(1.0, 0.8), other: Timed(0.99, 0.9)}
     assert search._next(times_of.Times(H200, None, known), set()) is other
 

@@ -32,12 +32,12 @@ def test_another_number_of_parts_is_taken_where_it_is_faster(
 ) -> None:
     """In the last one memory has 0.8 of the time: no other cut saves anything."""
     found = cut(name)
-    monkeypatch.setattr(search, "SHARES", ())
+    monkeypatch.setattr(search, "PART_FACTORS", ())
     before = cut(name)
     assert parts(found) != parts(before)
     seconds = [fusion_seconds(each) for each in (found, before)]
     assert None not in seconds
-    assert seconds[0] <= (1 - search.SHARED) * seconds[1]
+    assert seconds[0] <= (1 - search.SAVED_BY_PARTS) * seconds[1]
 
 
 def test_a_schedule_says_the_number() -> None:
@@ -49,7 +49,7 @@ def test_a_schedule_says_the_number() -> None:
     assert texts == again
 
 
-@pytest.mark.parametrize("shares", search.SHARES)
+@pytest.mark.parametrize("shares", search.PART_FACTORS)
 @pytest.mark.parametrize("wanted", [1, 2, 7, 528])
 def test_what_is_not_split_stays_so(wanted: int, shares: float) -> None:
     found = Problem(parallel=64, reduced=4096, shares=shares, device=H200).scaled(wanted)

@@ -216,7 +216,7 @@ def test_splits_come_after_other_changes(monkeypatch: Any) -> None:
         found: list[Choice] = []
         with monkeypatch.context() as patch:
             patch.setattr(Times, "__call__", lambda self, choice: found.append(choice))
-            patch.setattr(search, "SHARES", ())
+            patch.setattr(search, "PART_FACTORS", ())
             lowered(body, [noise(12, 24, 70), noise(12, 70, 24).transpose(1, 2)], SLOW)
         return found
 

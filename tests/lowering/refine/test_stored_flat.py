@@ -82,7 +82,7 @@ def test_a_schedule_says_so(monkeypatch: Any) -> None:
     assert [k.text for k in fd.kernels(given, arch="sm_90", schedule=schedule)] == texts
 
 
-def test_which_may_be_apart(monkeypatch: Any) -> None:
+def test_which_values_may_be_stored_flat(monkeypatch: Any) -> None:
     """Those that need no result of their kernel, and all."""
     forced(monkeypatch, lambda fusion: ())
     found = lowered(turned_softmax, unfilled(88715, 25, 64)).segmented

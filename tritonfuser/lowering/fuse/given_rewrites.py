@@ -10,7 +10,7 @@ from ...heuristics.schedule import Rewrites
 from ...ir import Fusion
 from ..passes.contract_to_mma import candidates, contract_to_mma
 from ..passes.invariants.kept_orders import is_order, named, order_of
-from ..passes.invariants.materialize import can_be_kept, materialize_invariants
+from ..passes.invariants.materialize import materializable, materialize_invariants
 from ..passes.materialization import Reread, materialize_shared
 from ..product_policy import ProductPolicy
 from .given_splits import split_as
@@ -63,7 +63,7 @@ def with_invariants(fusion: Fusion, names: Sequence[str]) -> Fusion:
         A name is of no tensor that kernels compute element by element, or its order is none of
         another order of its dims.
     """
-    possible = can_be_kept(fusion, moved=True)
+    possible = materializable(fusion, moved=True)
     values = (*fusion.inputs, *(out for node in fusion.nodes for out in node.outs))
     ranks = {value.name: value.tensor.rank for value in values if value.name in possible}
     for place, name in enumerate(names):

@@ -72,16 +72,19 @@ class Common:
         found, reread = materialize_shared(fusion)
         return Common(found, reread, read_at_many(found))
 
-    def in_memory(self, device: DeviceProperties, kept: tuple[str, ...] | None) -> Rewritten:
-        """The fusion with the values in memory that kernels are expected to read, not compute.
+    def in_memory(
+        self, device: DeviceProperties, materialized: tuple[str, ...] | None
+    ) -> Rewritten:
+        """The fusion with some values materialized.
 
         Parameters
         ----------
-        kept : tuple of str or None
-            The values that all kernels but the first to compute them read. None where heuristics
-            decide.
+        materialized : tuple of str or None
+            Names of these values, without ``at_many``. None: heuristics decide.
         """
-        chosen = choose_invariants(self.fusion, device) if kept is None else kept
+        chosen = materialized
+        if chosen is None:
+            chosen = choose_invariants(self.fusion, device)
         invariants = tuple(dict.fromkeys((*self.at_many, *chosen)))
         rewrites = Rewrites(
             materialized=self.reread.materialized,

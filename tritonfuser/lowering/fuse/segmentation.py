@@ -47,8 +47,8 @@ class Choice:
 
     Attributes
     ----------
-    kept : tuple of str or None
-        Names of values that are materialized: one kernel stores them, all others load them.
+    materialized : tuple of str or None
+        Names of values in memory: one kernel stores them, all others load them.
     rows : CommonRows or None
         Whether reductions are split to share the rows of other kernels.
     over_rows : bool
@@ -65,7 +65,7 @@ class Choice:
         Factor on the number of parts that schedulers want for split reductions.
     """
 
-    kept: tuple[str, ...] | None = None
+    materialized: tuple[str, ...] | None = None
     rows: CommonRows | None = None
     over_rows: bool = True
     interleaved: bool = True
@@ -121,19 +121,19 @@ class Segmenter:
     def __call__(self, choice: Choice = HEURISTIC) -> SegmentedFusion:
         """The kernels of a choice."""
         whole = self._whole(choice)
-        ways = _ways(whole.grouped.groups, choice) if self._two_steps else (Splits(),)
-        first, *others = (whole.scheduled(splits) for splits in ways)
+        splits = _splits(whole.grouped.groups, choice) if self._two_steps else (Splits(),)
+        first, *others = (whole.scheduled(each) for each in splits)
         return faster_cut(first, others[0], self._device) if others else first
 
     def _whole(self, choice: Choice) -> _Whole:
-        kept = self._common.in_memory(self._device, choice.kept)
-        rules = choice.over_rows, choice.rereads_rows, frozenset(choice.stored_flat)
-        key = kept.rewrites.invariants, *rules
+        rewritten = self._common.in_memory(self._device, choice.materialized)
+        of_choice = choice.over_rows, choice.rereads_rows, frozenset(choice.stored_flat)
+        key = rewritten.rewrites.invariants, *of_choice
         if key not in self._wholes:
             every = self._products is not ProductPolicy.AUTO
-            held = Rules(self._device, every, self._misaligned, *rules)
-            grouped = with_product_kernels(kept, self._products, held, self._two_steps)
-            self._wholes[key] = _Whole(grouped, held)
+            rules = Rules(self._device, every, self._misaligned, *of_choice)
+            grouped = with_product_kernels(rewritten, self._products, rules, self._two_steps)
+            self._wholes[key] = _Whole(grouped, rules)
         return self._wholes[key]
 
 
@@ -162,8 +162,8 @@ class _Whole:
         return schedule(groups, found.rewrites, split_reasons(whole.groups, groups, splits.parts))
 
 
-def _ways(groups: Grouper, choice: Choice) -> tuple[Splits, ...]:
-    """Which reductions to do in two steps: in two ways where time decides between these."""
+def _splits(groups: Grouper, choice: Choice) -> tuple[Splits, ...]:
+    """Which reductions to do in two steps: two alternatives where predicted time decides."""
     given = choice.interleaved, dict(choice.by_dims), choice.shares
     if choice.rows is not None:
         return (choose_splits(groups, choice.rows, *given),)
@@ -196,13 +196,13 @@ def segment_as(
     """
 
     def grouped() -> tuple[GivenGroups, Rewrites]:
-        found = rewritten_as(fusion, device, given.rewrites)
-        return GivenGroups(found, device, misaligned, given.segments), found.rewrites
+        rewritten = rewritten_as(fusion, device, given.rewrites)
+        return GivenGroups(rewritten, device, misaligned, given.segments), rewritten.rewrites
 
     names = tuple((s.computes, s.stores, s.loads, s.co_reduced) for s in given.segments)
     key = ("groups", fusion, device, misaligned, given.rewrites, names)
-    kept, rewrites = memo(key, grouped)
-    groups = kept.under(given.segments)
+    found, rewrites = memo(key, grouped)
+    groups = found.under(given.segments)
     made = schedule(groups, rewrites)
     refuse_unfit(made.segments, given.segments, groups.names, device)
     return made

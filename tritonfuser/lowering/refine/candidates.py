@@ -20,7 +20,7 @@ from ..access.rough_instructions import is_fused, load_instructions
 from ..passes.invariants.candidates import computing_instructions, expanded, is_per_row
 from ..passes.invariants.exact_dtypes import exact_bytes
 from ..passes.invariants.kept_orders import in_order
-from ..passes.invariants.materialize import can_be_kept
+from ..passes.invariants.materialize import materializable
 from .kernel_times import TimedKernels
 from .recomputed import SavedInstructions
 from .waists import held_bytes, narrowest_before, waists
@@ -99,7 +99,7 @@ class _Gains:
 
     def __init__(self, fusion: Fusion, now: TimedKernels, device: DeviceProperties) -> None:
         self._fusion, self._device = fusion, device
-        self._possible = can_be_kept(fusion)
+        self._possible = materializable(fusion)
         self._slow = [(each.values, each.largest, each.seconds) for each in now.excesses]
 
     def is_possible(self, value: Value) -> bool:

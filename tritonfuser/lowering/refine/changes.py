@@ -91,8 +91,8 @@ def _possible(now: TimedKernels, choice: Choice) -> dict[Choice, float]:
     # Reductions that share a first step are split into factors of their dims.
     shares = any(isinstance(split.parts, tuple) for split in now.segmented.rewrites.splits)
     if shares and not choice.by_dims:
-        ways = (CommonRows.SEPARATE, CommonRows.WHOLE)
-        found.update((replace(choice, rows=rows), now.excess) for rows in ways)
+        others = (CommonRows.SEPARATE, CommonRows.WHOLE)
+        found.update((replace(choice, rows=rows), now.excess) for rows in others)
     # A tensor that is contiguous along columns has adjacent elements in successive rows.
     if choice.interleaved and any(split.interleave for split in now.segmented.rewrites.splits):
         found[replace(choice, interleaved=False)] = now.excess
@@ -101,18 +101,18 @@ def _possible(now: TimedKernels, choice: Choice) -> dict[Choice, float]:
     for names, saved in stored_flat(now):
         more = tuple(dict.fromkeys((*choice.stored_flat, *names)))
         found[replace(choice, stored_flat=more)] = saved
-    for name in choice.kept or ():
-        fewer = tuple(other for other in choice.kept or () if other != name)
-        found[replace(choice, kept=fewer)] = now.excess
+    for name in choice.materialized or ():
+        fewer = tuple(other for other in choice.materialized or () if other != name)
+        found[replace(choice, materialized=fewer)] = now.excess
     return found
 
 
 def _with_one_more(choice: Choice, saved: Mapping[str, float]) -> dict[Choice, float]:
     """Choices with one more value in memory. Each with the most seconds that it may save."""
-    kept = choice.kept or ()
-    values = {*map(named, kept)}
+    stored = choice.materialized or ()
+    values = {*map(named, stored)}
     return {
-        replace(choice, kept=(*kept, name)): seconds
+        replace(choice, materialized=(*stored, name)): seconds
         for name, seconds in saved.items()
         if named(name) not in values
     }

@@ -1,12 +1,12 @@
-"""Tries changes of a segmentation, and keeps those that the cost model says are faster.
+"""Searches for a faster segmentation by the cost model, starting from that of the rules.
 
-Rules cut a fusion by legality and by bytes. They do not see that a kernel reads one tensor along
-another axis than the rest, a sector for each element, or computes a value again for each of its
-uses. Where the model says that kernels take much longer than their bytes, other ways to cut are
-tried: with one more value in memory, or one less, with reductions split in another way, and with
-rows reduced in one kernel and used in the next. The most promising way that was found is changed
-next (best-first search): of two tensors that lie across the rest, both may have to be copied before
-anything is gained.
+Rules segment a fusion by legality and by bytes. They do not see that a kernel reads one tensor
+along another axis than the others, one sector for each element, or that it recomputes a value for
+each use. Where kernels are predicted to take much longer than their bytes, other segmentations are
+tried: with one more materialized value, or one less; with reductions split in another way; and with
+rows reduced in one kernel and used in the next. The search is best-first: the most promising of all
+known segmentations is changed next, since it may take two changes, such as copies of two transposed
+tensors, before anything is gained.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ...device import DeviceProperties
 from ...ir import Fusion
 from ..cost import LEAST_S, moved_bytes
 from ..fuse.segmentation import HEURISTIC, Choice
-from ..passes.invariants.materialize import can_be_kept
+from ..passes.invariants.materialize import materializable
 from ..passes.materialization import materialize_shared
 from ..segments.segmented_fusion import SegmentedFusion
 from .after_reductions import computed_of_reductions
@@ -29,55 +29,56 @@ from .kernel_times import TimedKernels, timed_kernels
 from .row_rereads import few_read_rows_twice, rereads_rows_in_next_kernel
 from .times import BETTER, Times, worth_trying
 
-APART = 0.9
-"""Share of the time that kernels may take at most where rows are reduced in other kernels. These
-read the same bytes as often, so what the model errs by is alike."""
+ROWS_MOVED = 0.9
+"""Bound on the time of kernels, as a share, if row reductions move to other kernels. These read the
+same bytes as often, so the model errs alike for both."""
 
 SAVED = 0.15
-"""Share of the time that changes have to save. Predictions of two ways to cut one fusion err alike:
-less than those of kernels that have nothing in common (``ERROR`` in ``lowering/cost.py``)."""
+"""Least share of the time that changes have to save. Predictions of two segmentations of one fusion
+err alike: less than those of unrelated kernels (``ERROR`` in ``lowering/cost.py``)."""
 
 ALIKE = 0.03
-"""Share of the time by which ways to cut may be slower than the fastest, and be taken for that they
-have fewer values in memory."""
+"""A segmentation that is slower than the fastest by no more than this share of the time is
+preferred if it has fewer materialized values."""
 
 LOADED = 0.95
-"""Share of the time that kernels may take at most which load what others have stored. They take no
-more bytes, but wait for these kernels."""
+"""Bound on the time of kernels, as a share, if they load values that others store rather than
+recompute them. They move no more bytes, but wait for the other kernels."""
 
 COPIED = 0.9
-"""Share of the time that kernels may take at most which read copies of inputs that lie across
+"""Bound on the time of kernels, as a share, if they read copies of inputs that are strided along
 their rows."""
 
 WORTH_S = 3e-5
-"""Seconds beyond the time of their bytes from which on kernels are changed: other ways to cut are
-tried for some tenths of a second, which 10,000 calls win back."""
+"""Excess of kernels, in seconds, from which on other segmentations are tried. The search takes some
+tenths of a second, which 10,000 calls win back."""
 
-SHARES = (0.75, 1.5, 2.0)
-"""Parts of reductions, as multiples of what the heuristics want, that are tried at last."""
+PART_FACTORS = (0.75, 1.5, 2.0)
+"""Factors on the heuristics' number of parts of split reductions; these are tried last."""
 
-SHARED = 0.03
-"""Share of the time that another number of parts has to save. The kernels are the same but for
-their waves and tails. H200: eight definitions with splits that are predicted to save so much take
+SAVED_BY_PARTS = 0.03
+"""Least share of the time that another number of parts has to save. The kernels are the same apart
+from their waves and tails. H200: eight definitions whose splits are predicted to save so much take
 0.94 times as long (geometric mean; 0.82 to 1.03)."""
 
-WORTH_SHARED_S = 2e-5
-"""Seconds beyond the time of their bytes from which on they are tried: these few leave the groups
-of a fusion as they are. H200: a row of the suite with fewer takes 1.10 times as long by them."""
+WORTH_PARTS_S = 2e-5
+"""Seconds beyond the time of their bytes from which on other numbers of parts are tried. These are
+only a few trials, which keep the groups of a fusion. H200: a row of the suite with fewer seconds
+takes 1.10 times as long by them."""
 
 MOST_CHANGED = 6
-"""Ways to cut whose changes are tried."""
+"""Most segmentations whose changes are tried."""
 
 MOST_IN_VAIN = 3
-"""Ways to cut, one after the other, whose changes are tried without one that is faster than all
-before. Of 107 definitions that are searched, of models and at random, three lose 3 to 10% of their
-predicted time by it, and the others nothing."""
+"""The search ends after the changes of so many segmentations in succession without a faster one. Of
+107 definitions that are searched, of models and at random, three lose 3 to 10% of their predicted
+time by it, and the others nothing."""
 
 
 def refined(
     fusion: Fusion, device: DeviceProperties, make: Callable[[Choice], SegmentedFusion]
 ) -> SegmentedFusion:
-    """The kernels of a fusion whose sizes do not vary.
+    """The fastest segmentation that the search finds, for a fusion with constant sizes.
 
     Parameters
     ----------
@@ -86,28 +87,28 @@ def refined(
     device : DeviceProperties
         The device to schedule for.
     make : callable
-        Cuts the fusion by a choice.
+        Segments the fusion by a choice.
     """
     first, bandwidth = make(HEURISTIC), device.bandwidth_bytes_per_s
     if device.is_cpu or moved_bytes(first) < LEAST_S * bandwidth:
         return first
-    best, choice = timed_kernels(first, device), Choice(kept=first.rewrites.invariants)
+    best, choice = timed_kernels(first, device), Choice(materialized=first.rewrites.invariants)
     times = Times(device, make, {choice: best}, worth_trying(best, fusion))
-    for other in _apart(first, choice):
-        apart = times(other)
-        if apart.is_faster(best, APART):
-            best, choice = apart, other
+    for other in _with_rows_moved(first, choice):
+        found = times(other)
+        if found.is_faster(best, ROWS_MOVED):
+            best, choice = found, other
     best = _with_more_in_memory(fusion, times, choice)
     if is_slow(best):
         base = materialize_shared(fusion)[0]
         _try_best_first(times, lambda found: try_changes(base, times, found))
-        best = _taken(times, best)
+        best = _fastest(times, best)
         _try_best_first(times, lambda found: try_splits(base, times, found))
-        best = _split(times, best)
-    return _shared(times, best).segmented
+        best = _with_splits_by_dims(times, best)
+    return _with_other_parts(times, best).segmented
 
 
-def _apart(first: SegmentedFusion, choice: Choice) -> Iterator[Choice]:
+def _with_rows_moved(first: SegmentedFusion, choice: Choice) -> Iterator[Choice]:
     """Choices that move row reductions into the kernel that uses them, or into one before it."""
     if rereads_rows_in_next_kernel(first):
         yield replace(choice, over_rows=False)
@@ -116,10 +117,10 @@ def _apart(first: SegmentedFusion, choice: Choice) -> Iterator[Choice]:
 
 
 def _with_more_in_memory(fusion: Fusion, times: Times, choice: Choice) -> TimedKernels:
-    """The kernels where what others need of them is in memory, if that is faster.
+    """Kernels that store more of the values that later kernels need, if that is faster.
 
-    Kernels with reductions compute more of their results: they read and write the same bytes, and
-    there are as many of them. Later kernels load what is stored anyway.
+    Kernels with reductions compute more of their results: the number of kernels stays, and so do
+    the bytes that they move. Later kernels load values that are stored anyway.
     """
     finders = (
         (computed_of_reductions, 1.0),
@@ -127,12 +128,13 @@ def _with_more_in_memory(fusion: Fusion, times: Times, choice: Choice) -> TimedK
         (crossing_views, COPIED),
     )
     for find, share in finders:
-        now, kept = times.known[choice], choice.kept or ()
-        more = [name for name in find(now.segmented) if name not in kept]
+        now, stored = times.known[choice], choice.materialized or ()
+        more = [name for name in find(now.segmented) if name not in stored]
         if not more:
             continue
-        possible = can_be_kept(materialize_shared(fusion)[0])
-        other = replace(choice, kept=(*kept, *(name for name in more if name in possible)))
+        possible = materializable(materialize_shared(fusion)[0])
+        more = [name for name in more if name in possible]
+        other = replace(choice, materialized=(*stored, *more))
         if times(other).is_faster(now, share):
             choice = other
     return times.known[choice]
@@ -144,7 +146,7 @@ def is_slow(now: TimedKernels) -> bool:
 
 
 def _try_best_first(times: Times, try_changes: Callable[[Choice], None]) -> None:
-    """Change the most promising way to cut, then the most promising one of all that are known."""
+    """Try changes of the most promising segmentation, again and again, of all that are known."""
     changed, in_vain = set[Choice](), 0
     while in_vain < MOST_IN_VAIN and times.may_try and len(changed) < MOST_CHANGED:
         found, known, least = _next(times, changed), len(times.known), times.least
@@ -156,10 +158,12 @@ def _try_best_first(times: Times, try_changes: Callable[[Choice], None]) -> None
 
 
 def _next(times: Times, changed: set[Choice]) -> Choice | None:
-    """The most promising way to cut whose changes were not tried, and may be much faster than all.
+    """The most promising segmentation whose changes were not tried, if they may be much faster than
+    all that are known.
 
-    The heuristics' is the first, if it is one of them. Half of what a change can save at most is
-    expected of it. Choices that cut alike are one.
+    The heuristics' segmentation comes first, if it qualifies. The expected time of a change is
+    halfway between the segmentation's time and its lower bound. Choices with equal kernels count as
+    one.
     """
     tried = [times.known[choice] for choice in changed]
     possible = {
@@ -175,36 +179,37 @@ def _next(times: Times, changed: set[Choice]) -> Choice | None:
     return min(possible, key=lambda choice: possible[choice], default=None)
 
 
-def _split(times: Times, best: TimedKernels) -> TimedKernels:
-    """The fastest kernels of all, where splits by dims save enough beside the other changes."""
+def _with_splits_by_dims(times: Times, best: TimedKernels) -> TimedKernels:
+    """The fastest kernels with splits by dims, if they save enough relative to ``best``."""
     found = (times.known[choice] for choice in times.known if choice.by_dims)
     fastest = min(found, key=lambda each: each.seconds, default=best)
     return fastest if fastest.is_faster(best, 1 - BETTER) else best
 
 
-def _shared(times: Times, best: TimedKernels) -> TimedKernels:
-    """The kernels with reductions in another number of parts, where that is faster."""
+def _with_other_parts(times: Times, best: TimedKernels) -> TimedKernels:
+    """The kernels with another number of parts of split reductions, if that is faster."""
     choice = next(choice for choice, found in times.known.items() if found is best)
-    worth = best.beyond_bytes > max(WORTH_SHARED_S, SAVED * best.seconds)
+    worth = best.beyond_bytes > max(WORTH_PARTS_S, SAVED * best.seconds)
     if not worth or not best.segmented.rewrites.splits:
         return best
-    found = [times(replace(choice, shares=shares)) for shares in SHARES if times.may_try]
-    faster = (each for each in found if each.is_faster(best, 1 - SHARED))
+    found = [times(replace(choice, shares=factor)) for factor in PART_FACTORS if times.may_try]
+    faster = (each for each in found if each.is_faster(best, 1 - SAVED_BY_PARTS))
     return min(faster, key=lambda each: each.seconds, default=best)
 
 
-def _taken(times: Times, first: TimedKernels) -> TimedKernels:
-    """The fastest kernels, or ones as fast with less in memory; the first where little is saved.
+def _fastest(times: Times, first: TimedKernels) -> TimedKernels:
+    """The fastest kernels, or those about as fast with fewer materialized values; ``first`` if they
+    do not save enough.
 
-    Less in memory than at first, of which there was a reason before, need not save anything.
+    With fewer materialized values than ``first`` they need not save anything.
     """
-    kept = {id(found): len(choice.kept or ()) for choice, found in times.known.items()}
-    most = kept[id(first)]
+    stored = {id(found): len(choice.materialized or ()) for choice, found in times.known.items()}
+    most = stored[id(first)]
     possible = [
         found
         for found in times.known.values()
-        if found.is_faster(first, 1 - SAVED * (kept[id(found)] >= most))
+        if found.is_faster(first, 1 - SAVED * (stored[id(found)] >= most))
     ]
     least = min((found.seconds for found in possible), default=0.0)
     alike = [found for found in possible if (1 - ALIKE) * found.seconds <= least]
-    return min(alike, key=lambda found: (kept[id(found)], found.seconds), default=first)
+    return min(alike, key=lambda found: (stored[id(found)], found.seconds), default=first)

@@ -1,13 +1,13 @@
 """Other splits of reductions over several dims, each with the most that it may save.
 
-A row that is several dims long is one index in a kernel. What lies along some of these dims alone,
-as a weight of the last one, is read there at a remainder, for each element anew. Where one step
-reduces the inner dims and another the outer ones, an index is a dim: what does not lie along it is
-read once for many elements.
+Several reduced dims make one row of a kernel, with one index. A tensor along some of these dims
+alone, such as a weight along the last one, is read at a remainder of that index, once for each
+element. If one step reduces the inner dims and another the outer ones, each row is one dim, and
+such a tensor is read once for many elements.
 
-Dims that the results keep may lie between. The sums of ``[N, C, 4]`` over ``N`` and the last dim
-have rows in pieces of 4 elements, with those of other channels beside them in a sector. Where the
-first step reduces parts of ``N`` alone, its columns ``(C, 4)`` are as long as the memory is.
+Kept dims may lie between reduced ones. In the sum of ``[N, C, 4]`` over ``N`` and the last dim, a
+row consists of contiguous runs of 4 elements, and the rest of each sector belongs to other rows. If
+the first step reduces parts of ``N`` alone, its columns ``(C, 4)`` are contiguous.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from ..segments.segmented_fusion import SegmentedFusion
 from .kernel_times import Excess, TimedKernels
 
 LEAST_PART = 16
-"""Positions of the first dims that a part has at least."""
+"""Least positions of the first dims in a part."""
 
 
 def splits_by_dims(
@@ -59,7 +59,7 @@ def splits_by_dims(
         for value in _reductions(each, fusion, made):
             node = fusion.producers[value]
             splits = [*_in_parts(node, device)]
-            if _reads_rows_apart(each):
+            if _has_unlike_rows(each):
                 splits += _by_dims(node, device)
             for split in splits:
                 moved_s = 2 * _rows(node, split) * FIRST_RESULT_BYTES / device.bandwidth_bytes_per_s
@@ -70,15 +70,16 @@ def splits_by_dims(
 
 
 def _rows(node: Node, split: ByDims) -> int:
-    """The first step's results."""
+    """The number of results of the first step."""
     made = split_factors(node, split.parts)
     assert made is not None
     return hint(node.out.tensor.numel) * hint(made.parts)
 
 
-def _reads_rows_apart(each: Excess) -> bool:
-    """Whether tensors lie along some of the axes of a kernel's row alone, or along all of them in
-    another order than others do, or are read at a part of the positions: of padded parts."""
+def _has_unlike_rows(each: Excess) -> bool:
+    """Whether the tensors of a kernel differ along its rows: some run along a subset of the row's
+    axes alone, or along all of them in another order, or are read at a part of the positions, as
+    those of padded parts."""
     problem = each.piece.problem
     row = {place for place in problem.places[1] if hint(problem.axes[place]) > 1} if problem else ()
     if problem is None or len(row) < 2:
@@ -90,7 +91,7 @@ def _reads_rows_apart(each: Excess) -> bool:
 
 
 def _axes(stream: Stream) -> list[int]:
-    """The axes that a tensor lies along, the one of the longest steps first."""
+    """The axes that a tensor runs along, in order of decreasing stride."""
     terms = sorted(stream.stride_terms, key=lambda term: -abs(hint(term.step)))
     return [term.axis for term in terms]
 
@@ -108,8 +109,8 @@ def _made_by(segmented: SegmentedFusion) -> dict[Value, str]:
 
 
 def _reductions(each: Excess, fusion: Fusion, made: dict[Value, str]) -> Iterator[Value]:
-    """The first results of the reductions of a kernel, as they were before they were split: one of
-    those over the same extents, which are split alike."""
+    """The first results of the reductions of a kernel, named as before splits. Of reductions over
+    the same extents only one, since they are split alike."""
     named = {value.name: value for value in fusion.producers}
     met = set[str]()
     for node in each.piece.nodes:
@@ -126,9 +127,9 @@ def _reductions(each: Excess, fusion: Fusion, made: dict[Value, str]) -> Iterato
 
 
 def _by_dims(node: Node, device: DeviceProperties) -> Iterator[ByDims]:
-    """The splits of which the first step reduces the last dims, or the first ones.
+    """The splits whose first step reduces the last dims, or the first ones.
 
-    Those give each multiprocessor a row.
+    Its results give each multiprocessor at least one row.
     """
     extents = reduced_extents(node)
     for place in _long(extents)[1:]:
@@ -141,10 +142,10 @@ def _by_dims(node: Node, device: DeviceProperties) -> Iterator[ByDims]:
 
 
 def _in_parts(node: Node, device: DeviceProperties) -> Iterator[ByDims]:
-    """The splits of which the first step reduces parts of the first dims, and the second step the
-    dims behind a dim that the results keep.
+    """The splits whose first step reduces parts of the first dims, and whose second step reduces
+    the dims behind a kept dim.
 
-    As many parts as programs of a cache line of columns fill the device.
+    The parts are so many that programs of one cache line of columns each fill the device.
     """
     call, extents = as_call(node), reduced_extents(node)
     source, dims = call.value("arg"), call.dims()
@@ -160,7 +161,7 @@ def _in_parts(node: Node, device: DeviceProperties) -> Iterator[ByDims]:
 
 
 def _parts_of(extents: tuple[int, ...], place: int, count: int) -> tuple[int, ...] | Padded:
-    """So many parts of the dims before a place, for each position of those from there on."""
+    """``count`` parts of the dims before a place, for each position of the dims from there on."""
     factors = factors_of_any(extents[:place], count)
     if is_near(prod(factors), count):
         return (*factors, *extents[place:])
@@ -169,5 +170,5 @@ def _parts_of(extents: tuple[int, ...], place: int, count: int) -> tuple[int, ..
 
 
 def _long(extents: tuple[int, ...]) -> list[int]:
-    """The places of the reduced dims of several positions."""
+    """The places of reduced dims with more than one position."""
     return [place for place, size in enumerate(extents) if hint(size) > 1]

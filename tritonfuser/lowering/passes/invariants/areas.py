@@ -48,7 +48,7 @@ class Area:
         total = sum(rough_instructions(n) * found.times(n.out) for n in self.nodes)
         total += LOAD_INSTRUCTIONS * sum(found.used[value] for value in self.loaded)
         for node in self.nodes:
-            if node.out in found.kept:
+            if node.out in found.materialized:
                 total += load_instructions(node.out.dtype.info.bytes) * found.used[node.out]
         return total
 

@@ -25,30 +25,30 @@ class Computed:
     ----------
     used : dict of Value to int
         Elements that kernels compute, or load if the value is in memory.
-    kept : frozenset of Value
-        Values that are materialized: each of their elements is computed once.
+    materialized : frozenset of Value
+        Values in memory: each of their elements is computed once.
     """
 
     used: dict[Value, int] = field(default_factory=dict)
-    kept: frozenset[Value] = frozenset()
+    materialized: frozenset[Value] = frozenset()
 
     def times(self, value: Value) -> int:
         """Elements of a value that are computed."""
-        return value.tensor.numel if value in self.kept else self.used[value]
+        return value.tensor.numel if value in self.materialized else self.used[value]
 
 
-def computed(fusion: Fusion, keeps: Callable[[Value, int], bool] | None = None) -> Computed:
+def computed(fusion: Fusion, stores: Callable[[Value, int], bool] | None = None) -> Computed:
     """Counts the elements that kernels compute, from the results backwards.
 
     Parameters
     ----------
-    keeps : callable, optional
-        ``keeps(value, used)``: whether a value is materialized, of which kernels use so many
+    stores : callable, optional
+        ``stores(value, used)``: whether a value is materialized, of which kernels use so many
         elements. It is called for the users of a value before the value itself.
     """
     uses = _Uses()
     used: dict[Value, int] = {}
-    kept: set[Value] = set()
+    materialized: set[Value] = set()
     for value in fusion.returned:
         uses.add_at_one_index(value, value.tensor.numel)
     for node in reversed(fusion.nodes):
@@ -56,12 +56,12 @@ def computed(fusion: Fusion, keeps: Callable[[Value, int], bool] | None = None) 
         for out in (value for value in node.outs if value.is_tensor):
             # A program computes a single element once, for all of its positions.
             count = used[out] = 1 if is_known_equal(out.tensor.numel, 1) else uses.total(out)
-            if keeps is not None and keeps(out, count):
-                kept.add(out)
+            if stores is not None and stores(out, count):
+                materialized.add(out)
                 count = out.tensor.numel
         uses.add_operands(node, count)
     used.update((value, uses.total(value)) for value in fusion.inputs if value.is_tensor)
-    return Computed(used, frozenset(kept))
+    return Computed(used, frozenset(materialized))
 
 
 class _Uses:

@@ -22,24 +22,24 @@ class Balance:
         Bytes of the tensors that are read and written.
     instructions : int
         Instructions of all elements, each counted as often as it is computed.
-    kept_bytes : int
+    stored_bytes : int
         Bytes of the values that would be materialized.
-    kept_instructions : int
+    instructions_after : int
         Instructions of all elements if those values are in memory, with their loads.
     """
 
     bytes_moved: int
     instructions: int
-    kept_bytes: int
-    kept_instructions: int
+    stored_bytes: int
+    instructions_after: int
 
 
 def gain(balance: Balance, device: DeviceProperties) -> float:
     """Seconds that materializing the values saves; negative for a loss."""
-    more = balance.bytes_moved + 2 * balance.kept_bytes
+    more = balance.bytes_moved + 2 * balance.stored_bytes
     now = _seconds(balance.bytes_moved, balance.instructions, device)
     return (
-        now - _seconds(more, balance.kept_instructions, device) - device.launch_s - LEAST_KERNEL_S
+        now - _seconds(more, balance.instructions_after, device) - device.launch_s - LEAST_KERNEL_S
     )
 
 

@@ -39,13 +39,13 @@ def choose_invariants(fusion: Fusion, device: DeviceProperties) -> tuple[str, ..
     """
     costs = {} if device.is_cpu else candidates(fusion)
     if costs:
-        possible = can_be_kept(fusion)
+        possible = materializable(fusion)
         costs = {value: count for value, count in costs.items() if value.name in possible}
     if not costs:
         return ()
     instructions_per_byte = device.instructions_per_s / device.bandwidth_bytes_per_s
 
-    def keeps(value: Value, used: int) -> bool:
+    def stores(value: Value, used: int) -> bool:
         """Whether a value is computed so often that storing and loading it costs less."""
         if value not in costs:
             return False
@@ -53,19 +53,19 @@ def choose_invariants(fusion: Fusion, device: DeviceProperties) -> tuple[str, ..
         saved = costs[value] * (hint(used) - own) - load_instructions(size) * hint(used)
         return saved > 2 * own * size * instructions_per_byte
 
-    before, after = computed(fusion), computed(fusion, keeps)
+    before, after = computed(fusion), computed(fusion, stores)
     chosen: list[str] = []
-    for area in areas_of(fusion) if after.kept else ():
-        kept = [node.out for node in area.nodes if node.out in after.kept]
-        if kept:
+    for area in areas_of(fusion) if after.materialized else ():
+        stored = [node.out for node in area.nodes if node.out in after.materialized]
+        if stored:
             balance = Balance(
                 bytes_moved=area.bytes_moved(before),
                 instructions=area.instructions(before),
-                kept_bytes=sum(v.tensor.numel * v.dtype.info.bytes for v in kept),
-                kept_instructions=area.instructions(after),
+                stored_bytes=sum(v.tensor.numel * v.dtype.info.bytes for v in stored),
+                instructions_after=area.instructions(after),
             )
             if pays(balance, device):
-                chosen += [value.name for value in kept]
+                chosen += [value.name for value in stored]
     return tuple(chosen)
 
 
@@ -80,7 +80,7 @@ class _Question:
 def pays(balance: Balance, device: DeviceProperties) -> bool:
     """Whether materializing values pays at the sizes of this run (recorded by ``choose``)."""
     b = balance
-    env = env_among(b.bytes_moved, b.instructions, b.kept_bytes, b.kept_instructions)
+    env = env_among(b.bytes_moved, b.instructions, b.stored_bytes, b.instructions_after)
     return choose(env, is_gain, _Question(balance, device))
 
 
@@ -89,7 +89,7 @@ def is_gain(question: _Question) -> bool:
     return gain(question.balance, question.device) > 0
 
 
-def can_be_kept(fusion: Fusion, moved: bool = False) -> frozenset[str]:
+def materializable(fusion: Fusion, moved: bool = False) -> frozenset[str]:
     """The names of the values that ``materialize_invariants`` accepts.
 
     Materialized inputs are copied into the order of their dims. Outputs that are views stay views:
@@ -126,31 +126,31 @@ def materialize_invariants(fusion: Fusion, names: Collection[str]) -> Fusion:
     Parameters
     ----------
     names : collection of str
-        Of values among ``can_be_kept(fusion)``, as ``kept_orders`` has them.
+        Of values among ``materializable(fusion)``, as ``kept_orders`` has them.
     """
     if not names:
         return fusion
     builder = GraphBuilder(*next_free(fusion))
     values, order = Substitution(), orders(names)
 
-    def keep(value: Value, loc: SourceLoc | None) -> None:
+    def store(value: Value, loc: SourceLoc | None) -> None:
         builder.loc = loc
         makers = {out: node for node in builder.nodes for out in node.outs}
         given, dims = narrowed(value, makers, builder), order[value.name]
         if dims:
             given = builder.call("permute", given, dims)
-        kept = builder.call("materialize", given)
+        stored = builder.call("materialize", given)
         if dims:
-            kept = builder.call("permute", kept, tuple(map(dims.index, range(len(dims)))))
-        if kept.dtype is not value.dtype:
-            kept = builder.call("cast", kept, value.dtype)
-        values.set(value, kept)
+            stored = builder.call("permute", stored, tuple(map(dims.index, range(len(dims)))))
+        if stored.dtype is not value.dtype:
+            stored = builder.call("cast", stored, value.dtype)
+        values.set(value, stored)
 
     for value in fusion.inputs:
         if value.name in order:
-            keep(value, fusion.consumers[value][0].loc)
+            store(value, fusion.consumers[value][0].loc)
     for node in fusion.nodes:
         builder.nodes.append(values.node(node))
         if is_fused(node) and node.out.name in order:
-            keep(node.out, node.loc)
+            store(node.out, node.loc)
     return drop_dead(rebuilt(fusion, builder.nodes, values))

@@ -21,7 +21,7 @@ from ....symbolic.sizes import hint
 from ...access.atomic_axes import AtomicAxes
 from ...access.read_footprint import Read, loaded_by, read_as, sources_of
 from ...access.rough_instructions import is_fused, rough_instructions
-from .materialize import can_be_kept
+from .materialize import materializable
 
 MOST_POSITIONS = 4
 """Up to so many positions of a value for each element of a result, a kernel computes all of them. A
@@ -128,7 +128,7 @@ class _Search(ABC):
 
     @cached_property
     def _possible(self) -> frozenset[str]:
-        return can_be_kept(self._fusion, moved=True)
+        return materializable(self._fusion, moved=True)
 
     @abstractmethod
     def _own(self, value: Value) -> Key:
