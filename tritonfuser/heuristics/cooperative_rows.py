@@ -1,12 +1,12 @@
 """Cooperative rows: rows too long for one program's registers, divided among several programs.
 
-A group of programs loops over its rows together. Each program reads its part of a row, sums it up
-and publishes the sums. Some rows later it reads the part again, from the L2 cache, and finishes it
-with the sums of all parts. So the data comes from memory once, where several kernels would read it
-twice.
+A group of programs loops over its rows together. Each program reads its part of a row, reduces it
+and publishes the partial sums. Some rows later it reads the part again, which hits the L2 cache,
+and computes its results from the sums of all parts. So memory is read once, where separate kernels
+read it twice.
 
-Any split is possible whose parts fit in registers and whose programs all run at once. Of those the
-one is chosen that takes the least time (``_seconds``).
+A split is possible if its parts fit in registers and all its programs are resident. The one of the
+least estimated time is chosen (``_seconds``).
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from .problem import L2_SPEEDUP, Problem
 from .row_tiling import row_alignment
 
 WARPS = 4
-"""Warps of a program: few, so that threads have the registers for all sums over rows."""
+"""Warps of a program: few, so that threads have enough registers for all sums over rows."""
 
 PROGRAMS_PER_SM = 2
-"""Programs of an SM: one works while the other waits for memory or for published sums."""
+"""Resident programs of an SM: one works while the other waits for memory or published sums."""
 
 DELAY_ROWS = 2
 """Rows between publishing a sum and using it."""
 
 MAX_STAGES = 3
-"""Pipeline stages, where shared memory has room."""
+"""Pipeline stages, if shared memory has room."""
 
 HOP_S = 3.2e-6
 """Seconds from publishing a sum to its arrival at other programs (H200)."""
@@ -48,35 +48,36 @@ STEP_S = 0.3e-6
 LOAD_S = 1.3e-6
 REDUCTION_S = 0.12e-6
 """Seconds of a step of the loop, of a load that no pipeline stage hides, and of each reduction of a
-tile over the lanes of a program. H200, backward of layer norms, microseconds a step, and what its
-bytes take: 16384 x 20480 in bfloat16 1.62 of 0.75 with parts of 2048, 2.08 of 1.50 of 4096, 2.79 of
-1.90 of 4096 + 1024; 8192 x 20480 in float32 2.12 of 1.50 with parts of 2048, 2.83 of 2.24 of 2048 +
-1024, and 4.36 of 3.00 of 4096 with two stages, 5.48 of 3.80 of 4096 + 1024 with one."""
+tile over the lanes of a program. H200, backward of layer norms, microseconds of a step and those of
+its bytes by bandwidth: 16384 x 20480 in bfloat16 1.62 and 0.75 with parts of 2048, 2.08 and 1.50 of
+4096, 2.79 and 1.90 of 4096 + 1024; 8192 x 20480 in float32 2.12 and 1.50 with parts of 2048, 2.83
+and 2.24 of 2048 + 1024, and 4.36 and 3.00 of 4096 with two stages, 5.48 and 3.80 of 4096 + 1024
+with one."""
 
 SM_BYTES_PER_CLOCK = 33
 """Bytes between the L2 cache and one multiprocessor in a clock (``sm_bytes`` of the cost model)."""
 
 READ_SHARE = 0.75
-"""Share of the device's bandwidth that kernels reach which read long rows twice. H200, in float32
-and bfloat16, 55 to 972 rows of 16176 to 256600: 0.64 to 0.97, with a median of 0.74."""
+"""Share of the bandwidth that kernels reach that read long rows twice. H200, in float32 and
+bfloat16, 55 to 972 rows of 16176 to 256600: 0.64 to 0.97, with a median of 0.74."""
 
 
 @dataclass(frozen=True, slots=True)
 class CooperativeSplit:
-    """How programs share rows.
+    """How rows are divided among programs.
 
     Attributes
     ----------
     groups : int
         Groups of programs, each with its share of the rows.
     parts : int
-        Programs of a group, each with one part of a row.
+        Programs of a group, each with one part of each row.
     block : int
-        Elements of a part in its whole block.
+        Elements of the block of a part.
     tails : tuple of int
-        Elements of a part in its tails.
+        Elements of each tail of a part.
     align : int
-        Elements of a vector that parts begin at. 1 where rows begin at vectors.
+        Elements of the vectors that parts begin at. 1 if rows begin at vectors anyway.
     """
 
     groups: int
@@ -92,8 +93,8 @@ class CooperativeSplit:
 
 
 def cooperative_split(problem: Problem) -> CooperativeSplit | None:
-    """The split that takes the least time. None where none is possible, or none takes less time
-    than kernels that read the rows again."""
+    """The split of the least time. None if none is possible, or if kernels that read the rows twice
+    are faster."""
     return _chosen(problem) if can_share_rows(problem) else None
 
 
@@ -102,8 +103,8 @@ def _chosen(problem: Problem) -> CooperativeSplit | None:
     found = min(_splits(problem), key=lambda s: _seconds(problem, s), default=None)
     if found is None:
         return None
-    # Of the first reductions alone, so that the answer is the same for what joins them: rows that
-    # were shared out for a kernel which is then refused would be read a third time.
+    # Decided by the first reductions alone, so that the answer stays the same when others join
+    # them: rows that were split for a kernel which is refused later would be read a third time.
     loads = tuple(s for s in problem.streams if not s.is_store)
     first = replace(problem, streams=loads, outer_members=1)
     return found if _seconds(first, found) < _seconds_of_rereading(first) else None
@@ -113,10 +114,11 @@ def _chosen(problem: Problem) -> CooperativeSplit | None:
 
 
 def _splits(problem: Problem) -> Iterator[CooperativeSplit]:
-    """All splits whose programs run at once."""
+    """All splits whose programs are resident at the same time."""
     room = problem.device.sm_count * PROGRAMS_PER_SM
     shared_out = problem.rows_split or problem.may_split
-    align = row_alignment(problem) if shared_out else 1  # else a group has rows as they come
+    # A group without a choice of rows has some at every vector offset.
+    align = row_alignment(problem) if shared_out else 1
     for part in row_parts(problem, align, _residents(problem), MAX_TAILS - (align > 1)):
         for groups in _groups(problem, room // part.parts, align):
             yield CooperativeSplit(groups, *part, align)
@@ -129,8 +131,8 @@ def _residents(problem: Problem) -> Residents:
 def _groups(problem: Problem, most: int, align: int) -> Iterator[int]:
     """Numbers of groups of programs such that all rows of a group begin at the same vector offset.
 
-    As many as run at once, and halves of that: fewer groups have fewer partial results. Of several
-    numbers that leave a group with as many rows it is the smallest.
+    The most that are resident, and halves of it, since fewer groups have fewer partial results. Of
+    numbers that give a group equally many rows, the smallest is taken.
     """
     batch = problem.outer_batch
     rows = problem.parallel // batch
@@ -154,10 +156,10 @@ def vector_period(problem: Problem, align: int) -> int:
 
 
 def _seconds(problem: Problem, split: CooperativeSplit) -> float:
-    """Seconds of a kernel, and of the one that adds up what its groups found.
+    """Seconds of a kernel, and of the one that adds up the partial results of its groups.
 
-    In a step all programs move their parts of a row; the loads of further steps are under way. No
-    step is shorter than a sum's way to the others, by the rows of the delay.
+    In a step all programs move their parts of a row, while the loads of later steps are in flight.
+    A step takes at least the latency of a published sum over ``DELAY_ROWS``.
     """
     device = problem.device
     programs = split.groups * split.parts
@@ -177,10 +179,10 @@ def _seconds(problem: Problem, split: CooperativeSplit) -> float:
 
 
 def _seconds_of_rereading(problem: Problem) -> float:
-    """Seconds of a kernel along the rows, and of those over them, which read all of it again.
+    """Seconds of a kernel along the rows, and of those over them, which read all rows again.
 
-    The first one reads a row twice that it does not keep in registers. Rows that are split already
-    would be read a third time. What the L2 cache still has is read at its speed.
+    The first kernel reads rows twice that do not fit in registers. Rows that are already split are
+    read a third time. Reads that hit the L2 cache take its bandwidth.
     """
     device = problem.device
     loaded, stored = _element_bytes(problem)
@@ -194,12 +196,13 @@ def _seconds_of_rereading(problem: Problem) -> float:
 
 
 def _read_again(problem: Problem, between: int) -> float:
-    """Bytes of a second read of all rows, of which the L2 cache gives some: half the time each.
+    """Bytes of a second read of all rows, in terms of memory: those that hit the L2 cache count by
+    its higher bandwidth.
 
     Parameters
     ----------
     between : int
-        Rows that are read between the first and the second read of an element.
+        Reuse distance, in rows.
     """
     loaded, _ = _element_bytes(problem)
     rows = min(between, problem.parallel)
@@ -208,12 +211,12 @@ def _read_again(problem: Problem, between: int) -> float:
 
 
 def _words(problem: Problem) -> int:
-    """Registers for an element of each tensor that is read along rows."""
+    """Registers for an element of each tensor that is loaded along rows."""
     return sum(ceil_div(s.item_bytes, 4) for s in problem.full_loads)
 
 
 def _element_bytes(problem: Problem) -> tuple[int, int]:
-    """Bytes that are loaded and stored for each element of the rows."""
+    """Bytes that are loaded, and stored, for each element of the rows."""
     loads, stores = problem.full_loads, problem.full_stores
     return sum(s.item_bytes for s in loads), sum(s.item_bytes for s in stores)
 
@@ -237,9 +240,7 @@ def cooperative_params(problem: Problem, chosen: CooperativeSplit) -> InnerOuter
 
 
 def _stages(problem: Problem, chosen: CooperativeSplit) -> int:
-    """Pipeline stages.
-
-    Three or none: among the splits are narrower parts, for which three have room. H200, 16384 x
+    """Pipeline stages: three, or none, since narrower parts leave room for three. H200, 16384 x
     20480 with two sums over rows: in bfloat16 608 us with 3 stages, 671 with 2, 918 with 1. In
     float32, where 2 nearly fill the shared memory, 1 was 5% faster.
     """

@@ -1,9 +1,9 @@
-"""Reductions whose results alone leave the kernel.
+"""The ``reduction`` scheduler: reductions whose rows are read once.
 
-Takes problems whose rows lie along memory (inner) or across it (outer). Decides in this order: into
-how many parts to split rows, so that programs fill the device; whether rows that begin inside
-vectors are kept whole, in aligned tiles; the tile of a step; tails; pipeline stages. Tiles of
-columns come from ``columns.sums``.
+The rows are contiguous in memory (inner reductions), or strided (outer ones, reductions over
+columns). It decides in this order: the number of parts of a row, so that programs fill the device;
+whether rows that begin inside vectors stay in registers, in aligned tiles; the tile of a step;
+tails; pipeline stages. Tiles of columns come from ``columns.sums``.
 """
 
 from __future__ import annotations
@@ -30,48 +30,49 @@ from .row_tiling import (
 )
 
 PROGRAMS_PER_SM = 4
-"""Programs for each SM that split rows should make, so that no SM idles at the end, where each has
-enough to read."""
+"""Programs for each SM that split rows should give, if each has enough to read, so that no SM is
+idle at the end."""
 
 MIN_PART_OF_ROW = 256
-"""Elements of a row that a part should have at least."""
+"""Least elements of a part of a row."""
 
 FULL_PART_ELEMENTS = 1 << 14
-"""Elements that each of several programs of an SM should read at least. One that is in a
-sector of its own takes as long as all elements of that."""
+"""Least elements that each of several programs of an SM should fetch. A strided element counts as
+all elements of its sector."""
 
 MIN_PART_ELEMENTS = 1 << 11
-"""Elements that the one program of an SM should read at least."""
+"""Least elements that a program should fetch if its SM has no other."""
 
 LONE_STEP_ELEMENTS = 1 << 14
-"""Elements of a step where SMs have one program, so that nothing else hides the latency of
-memory."""
+"""Elements of a step if an SM has one program, so that no other one hides the latency of memory."""
 
 STEP_BYTES = 8192
 """Bytes of a row in a step, of the widest tensor."""
 
 LONG_STEP_BYTES = 16384
-"""``STEP_BYTES`` of long rows where one tensor is read. H200, sums of the rows of 16384 x 20480:
-149 us by long steps, 155 by short ones. What is computed of several tensors took longer."""
+"""``STEP_BYTES`` of long rows if one tensor is read. H200, sums of the rows of 16384 x 20480:
+149 us by long steps, 155 by short ones. Kernels of several tensors took longer by long steps."""
 
 LONG_ROW_ELEMENTS = 16384
-"""Elements of a row from which steps are long."""
+"""Rows with more elements than this have long steps."""
 
 TILE_ELEMENTS = 2048
-"""Elements of a tile that has several short rows."""
+"""Elements of a tile with several short rows."""
 
 RUN_BYTES = 2 * SECTOR_BYTES
-"""Bytes of the runs of a tensor that lies across rows, as pairs of sectors are fetched together."""
+"""Bytes of the contiguous runs of a tensor that is strided along rows: a pair of sectors, which are
+fetched together."""
 
 CROSSING_ELEMENTS = 4096
-"""Elements of a tile that tensors lie along both axes of."""
+"""Elements of a tile if tensors are contiguous along different axes."""
 
 HINTED_L2_SIZES = 4
-"""L2 cache sizes: what a loop loads is hinted to be evicted first if the loop moves less. The hint
-keeps what other kernels have left in the cache, so that less of it is written back: a gain of one
-cache at most. Lines that neighbours share may be lost too early, at any size. H200, 152 loops that
-reduce, in random definitions, models and the suite, cold caches: without hints the 90 that move
-less took 1.05 times as long (geometric mean), the 62 others 0.97 times (0.79 to 1.03)."""
+"""A loop that moves fewer bytes than this many L2 caches hints that its loads be evicted first. The
+hint keeps data of other kernels in the cache, so that less of it is written back, a gain of one
+cache's bytes at most; but cache lines that adjacent tiles share may be evicted too early, at any
+size. H200, 152 loops that reduce, in random definitions, models and the suite, cold caches: without
+hints the 90 that move less took 1.05 times as long (geometric mean), the 62 others 0.97 times (0.79
+to 1.03)."""
 
 
 def reject_reason(problem: Problem) -> str | None:
@@ -83,7 +84,7 @@ def reject_reason(problem: Problem) -> str | None:
 
 
 def split(problem: Problem) -> int:
-    """In how many parts to split rows so that the programs fill the device."""
+    """The number of parts of a row, so that the programs fill the device."""
     return 1 if problem.on_cpu else problem.scaled(_parts(problem))
 
 
@@ -105,7 +106,7 @@ def _parts(problem: Problem) -> int:
 
 
 def _even(problem: Problem, parts: int, programs: int, fetched: int) -> int:
-    """As many parts as fill whole waves of programs, where more leave SMs to wait for a few.
+    """The number of parts that fills whole waves, if more parts would leave a small last wave.
 
     H200, backward of a layer norm of 16 x 212480: 16.8 us by 8 parts, 25.1 by 10.
     """
@@ -117,14 +118,15 @@ def _even(problem: Problem, parts: int, programs: int, fetched: int) -> int:
 
 
 def _elements_fetched(problem: Problem) -> int:
-    """Elements that are fetched for one of a row: its own, and those beside it in the sectors of
-    tensors that are read at indices or across rows."""
-    apart = (s for s in problem.streams if s.along_r and not s.is_store and (s.r_stride or 0) > 1)
-    return 1 + sum(SECTOR_BYTES // s.item_bytes - 1 for s in apart if s.x_stride != 1)
+    """Elements that are fetched for each of a row: one, and the rest of the sector of each tensor
+    that is strided along both axes, or a gather."""
+    loads = (s for s in problem.streams if s.along_r and not s.is_store)
+    strided = (s for s in loads if (s.r_stride or 0) > 1 and s.x_stride != 1)
+    return 1 + sum(SECTOR_BYTES // s.item_bytes - 1 for s in strided)
 
 
 def interleave(problem: Problem) -> int:
-    """What interleaved parts should be a multiple of; 0 where parts have neighbouring rows."""
+    """The factor that a number of interleaved parts must have; 0 for parts of adjacent rows."""
     return 0 if problem.inner or problem.on_cpu else interleaved_parts(problem)
 
 
@@ -173,12 +175,12 @@ def _rows(problem: Problem) -> ReductionParams:
 
 
 def _hints_pay(problem: Problem) -> bool:
-    """Whether a loop gains by hints that the L2 cache evicts first what it loads."""
+    """Whether a loop gains by hints that the L2 cache evict its loads first."""
     return problem.moved_bytes < HINTED_L2_SIZES * problem.device.l2_bytes
 
 
 def _row_tile(problem: Problem) -> tuple[int, int, int]:
-    """(block_x, block_r, num_warps) of rows along memory."""
+    """(block_x, block_r, num_warps) of contiguous rows."""
     if problem.crosses:
         return _crossing_tile(problem)
     sms = problem.device.sm_count
@@ -197,7 +199,7 @@ def _row_tile(problem: Problem) -> tuple[int, int, int]:
 
 
 def _crossing_tile(problem: Problem) -> tuple[int, int, int]:
-    """The tile where a tensor lies across the rows: both axes have runs of several sectors."""
+    """The tile if a tensor is strided along rows: runs of several sectors along both axes."""
     run = RUN_BYTES // min(s.item_bytes for s in problem.large_streams)
     block_x = min(next_power_of_2(column_facts(problem).run), run)
     block_r = min(next_power_of_2(problem.reduced), CROSSING_ELEMENTS // block_x)
@@ -205,7 +207,7 @@ def _crossing_tile(problem: Problem) -> tuple[int, int, int]:
 
 
 def _keeps_aligned_rows(problem: Problem) -> bool:
-    """Whether rows that begin inside of vectors are kept whole, in tiles that begin at vectors."""
+    """Whether rows that begin inside vectors stay in registers, in tiles that begin at vectors."""
     fills = problem.parallel >= problem.device.sm_count and not problem.crosses
     return fills and fits_registers(problem.reduced) and row_alignment(problem) > 1
 

@@ -1,6 +1,6 @@
 """Tiles of the ``outer_persistent`` scheduler: columns that are reduced and read again.
 
-Columns that fit stay in registers. Others are read by a loop for each pass.
+Columns that fit stay in registers. Loops read the others, one for each pass.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ softmax over the columns of 8192 x 8192: 106, 122, 152 and 285 us."""
 
 
 def register_tile(problem: Problem) -> ColumnTile | None:
-    """The tile of whole columns in registers, or None where they do not fit."""
+    """The tile of whole columns in registers, or None if they do not fit."""
     facts = column_facts(problem)
     column = next_power_of_2(problem.reduced)
     room = facts.elements(8, REGISTER_BYTES_PER_THREAD)
@@ -46,9 +46,9 @@ def register_tile(problem: Problem) -> ColumnTile | None:
 
 
 def loop_tile(problem: Problem) -> ColumnTile:
-    """The tile of loops over columns, by one program of up to 32 warps an SM.
+    """The tile of loops over columns: one program of up to 32 warps for each SM.
 
-    It has whole cache lines, or fewer columns where SMs would have no program.
+    It has whole cache lines of columns, or fewer columns if SMs would be idle.
     """
     facts = column_facts(problem)
     block_x = max(_widths(problem, facts), key=lambda x: _bandwidth_share(problem, facts, x))
@@ -58,30 +58,30 @@ def loop_tile(problem: Problem) -> ColumnTile:
 
 
 def _widths(problem: Problem, facts: ColumnFacts) -> list[int]:
-    """Numbers of columns that a tile may have, the most first: from a line down to a vector."""
+    """The possible numbers of columns of a tile, from a cache line down to a vector."""
     most = facts.widest_tile
     least = min(max(VECTOR_BYTES // facts.narrowest_bytes, 1), most)
     return [most >> n for n in range(most.bit_length()) if most >> n >= least]
 
 
 def _bandwidth_share(problem: Problem, facts: ColumnFacts, block_x: int) -> float:
-    """The share of the bandwidth that loops over so many columns a program reach."""
+    """The share of the bandwidth that loops reach whose programs have ``block_x`` columns."""
     contiguous = max(min(block_x * facts.narrowest_bytes, CACHE_LINE_BYTES), VECTOR_BYTES)
     programs = max(ceil_div(problem.parallel, block_x), 1)
     return BANDWIDTH_SHARES[contiguous] * min(programs / problem.device.sm_count, 1.0)
 
 
 SEPARATE_SHARE = 0.9
-"""Share of the bandwidth of full loops that kernels of one pass each reach. H200, backward of a
-softmax over the columns of 8192 x 8192: loops of 128 programs took 161 us, torch.compile's kernels
-155."""
+"""Share of the bandwidth that separate kernels of one pass each reach, relative to loops that fill
+the device. H200, backward of a softmax over the columns of 8192 x 8192: loops of 128 programs took
+161 us, torch.compile's kernels 155."""
 
 
 def few_loops_reason(problem: Problem) -> str | None:
-    """Why loops over columns lose to reductions in parts and a pointwise kernel, or None.
+    """Why loops over columns are slower than split reductions and a pointwise kernel, or None.
 
-    Loops take the time of all their bytes by the bandwidth that so many programs reach, with tiles
-    as narrow as those are. Separate kernels give each SM work however few the columns are.
+    The bandwidth of loops depends on the number of programs and the width of their tiles. Separate
+    kernels give each SM work, however few the columns are.
     """
     facts = column_facts(problem)
     if problem.on_cpu or facts.is_launch_bound or register_tile(problem) is not None:
@@ -96,14 +96,14 @@ def few_loops_reason(problem: Problem) -> str | None:
 
 
 def _seconds_separate(problem: Problem) -> float:
-    """Seconds of a pointwise kernel behind reductions in parts, of two launches each."""
+    """Seconds of a pointwise kernel after split reductions, of two launches each."""
     passes = 1 + problem.reduction_depth
     launches = 2 * problem.reduction_depth * problem.device.launch_s
     return _seconds_of_passes(problem, passes, SEPARATE_SHARE) + launches
 
 
 def _seconds_of_passes(problem: Problem, passes: int, share: float) -> float:
-    """Seconds of so many reads of the columns, and of one write of what is stored along them, by a
+    """Seconds to read the columns ``passes`` times and to write the results along them once, at a
     share of the bandwidth."""
     stored = problem.parallel * problem.reduced * sum(s.item_bytes for s in problem.full_stores)
     moved = passes * column_facts(problem).total_bytes + stored
@@ -111,11 +111,11 @@ def _seconds_of_passes(problem: Problem, passes: int, share: float) -> float:
 
 
 def hints_pay(problem: Problem, block_x: int) -> bool:
-    """Whether hints to keep columns in the L2 cache pay: the device holds those in flight.
+    """Whether hints to keep columns in the L2 cache pay: it holds those of all resident programs.
 
-    Where it does not, hints keep the first rows, and the backwards loop needs the last ones. H200,
-    backward of a softmax over columns: 8192 x 8192 took 154 us without hints, 158 with them;
-    2048 x 73728 in float32 took 745 us and 615. Those are 4.3 and 1.1 times what the cache holds.
+    If it does not, the hints keep the first rows, while the backwards loop needs the last ones.
+    H200, backward of a softmax over columns: 8192 x 8192 took 154 us without hints, 158 with them;
+    2048 x 73728 in float32 took 745 us and 615. Those are 4.3 and 1.1 times the cache's capacity.
     """
     device = problem.device
     programs = min(ceil_div(problem.parallel, block_x), device.sm_count)
@@ -129,15 +129,15 @@ def least_columns(problem: Problem) -> int:
 
 
 def partial_lines_reason(problem: Problem) -> str | None:
-    """Why loops over columns lose to a reduction and a pointwise kernel, or None.
+    """Why loops over columns are slower than a reduction and a pointwise kernel, or None.
 
-    Both ways read twice, but the pointwise kernel reads whole lines wherever rows begin. H200,
+    Both read twice, but the pointwise kernel reads full cache lines wherever rows begin. H200,
     backward of a softmax: loops took 161 us over 8192 x 8192 (torch.compile 155), and 282 us over
-    8192 x 8193 (torch.compile 183). With two reductions in a chain separate kernels would read
-    three times, loops that join the reductions twice.
+    8192 x 8193 (torch.compile 183). For two dependent reductions, separate kernels read three
+    times, and loops that fuse the reductions twice.
     """
-    whole = problem.on_cpu or register_tile(problem) is not None
-    if whole or problem.reduction_depth > 1 or not rows_cross_lines(problem):
+    in_registers = problem.on_cpu or register_tile(problem) is not None
+    if in_registers or problem.reduction_depth > 1 or not rows_cross_lines(problem):
         return None
     return f"its rows begin inside lines of memory, and columns of {problem.reduced} do not fit"
 
@@ -146,10 +146,10 @@ def partial_lines_reason(problem: Problem) -> str | None:
 
 
 def parts_in_registers(problem: Problem) -> int:
-    """In how many parts to split the columns of a softmax that do not fit in registers.
+    """The number of parts of a softmax's columns that do not fit in registers; 1 for no split.
 
-    Only where rows begin inside cache lines. The rows of parts are interleaved, and kept in
-    registers, so maxima and sums are read once, by vectorized loads, and a pointwise kernel reads
+    Columns are split only if rows begin inside cache lines. The rows of parts are interleaved and
+    stay in registers: the reduction reads them once, by vectorized loads, and a pointwise kernel
     once more. In a loop a thread would load one element of a row at a time.
     """
     if problem.on_cpu or not problem.online_softmax or not rows_cross_lines(problem):
@@ -166,5 +166,5 @@ def parts_in_registers(problem: Problem) -> int:
 
 
 def vector_aligned_parts(problem: Problem) -> int:
-    """What the number of those parts should be a multiple of: rows of a part begin at vectors."""
+    """The factor that this number must have, so that the rows of a part begin at vectors."""
     return rows_between_aligned(problem, VECTOR_BYTES)

@@ -33,50 +33,51 @@ LONG_RUN_BYTES = 4096
 three pipeline stages: 19 us by long runs, 26 by cache lines."""
 
 MAX_ONE_WAVE_BYTES = 272 << 20
-"""Bytes of tensors, at most, that one wave of programs reads best, where the L2 cache does not hold
+"""Largest tensors, in bytes, that are read by one wave of programs, if the L2 cache does not hold
 them.
 
 H200, sums of the columns of 8192 x 8192: 37 us by one wave of programs of 4 warps with a line each,
-42 by four waves. Where rows begin inside lines, tiles have two lines, and steps twice as long: the
-variance of the columns of 8192 x 8193 took 45 us by these steps, 53 by shorter ones."""
+42 by four waves. If rows begin inside cache lines, tiles have two lines and steps are twice as
+long: the variance of the columns of 8192 x 8193 took 45 us by these steps, 53 by shorter ones."""
 
 MIN_COLUMNS = 16
-"""Columns of a tile of a launch-bound tensor, at least."""
+"""Least columns of a tile of a launch-bound tensor."""
 
 WHOLE_TILE_ELEMENTS = 16384
-"""Most elements that a program of a launch-bound tensor takes at once, of all sums together: 16 a
-thread, 32 of 16 warps, all of whose loads are in flight. H200, sums of 256 x 1024 partial results
-of a layer norm's backward: a tenth less time than by tiles of 8 columns. A whole backward of 4928 x
-512 took 9.4 us with 704 partial results, at once, and 13.3 with 1232 in steps of 64 rows."""
+"""Most elements of a program that holds whole columns of a launch-bound tensor, of all sums
+together: 16 a thread, 32 with 16 warps, all of whose loads are in flight. H200, sums of 256 x 1024
+partial results of a layer norm's backward: a tenth less time than by tiles of 8 columns. A whole
+backward of 4928 x 512 took 9.4 us with 704 partial results in one tile, and 13.3 with 1232 in steps
+of 64 rows."""
 
 MIN_SHORT_COLUMNS = 8
-"""Columns of such a tile, at least: a sector of float32."""
+"""Least columns of such a tile: a sector of float32."""
 
 HALF_STEP_WARPS = 4
-"""Warps of a program where all of them run at once. Else programs of a few warps more than there
-is room for begin when the others end. H200, sums of the columns of 2048 x 73728, 1152 programs:
-72.8 us by 4 warps, 74.9 by 8; of 16384 x 36864, 2304 programs, of which 2112 have room: 312 and
-276. Rows that begin inside lines, loads of a step begun together: of 4336 x 35195 80 us by 4 warps,
-95 by 8; of 3296 x 5435 16.3 and 17.6; of 36723 x 12580 240 and 243."""
+"""Warps of a program with half steps, if all programs are then resident. If a few are not, they
+make a second wave. H200, sums of the columns of 2048 x 73728, 1152 programs: 72.8 us by 4 warps,
+74.9 by 8; of 16384 x 36864, 2304 programs, of which 2112 are resident: 312 and 276. Rows that begin
+inside lines, with hoisted loads: of 4336 x 35195 80 us by 4 warps, 95 by 8; of 3296 x 5435 16.3 and
+17.6; of 36723 x 12580 240 and 243."""
 
 FULL_STEP_ROOM = 16
-"""Warps in whose place a program of 8 is, where rows begin inside lines: its threads load elements
-one by one or in pairs, and have 64 registers for them. Where not all such programs run at once, but
-all of half steps do, these take less time. Where both do, full steps have more bytes on their
-way: of 5440 x 1375 11.3 us by them, 12.8 by half ones."""
+"""Warps that a program of 8 warps counts for in occupancy, if rows begin inside lines: its threads
+load single elements or pairs, which takes 64 registers. If not all such programs are resident, but
+all with half steps are, half steps take less time. If both are, full steps have more bytes in
+flight: of 5440 x 1375 11.3 us by them, 12.8 by half ones."""
 
 PROGRAMS_PER_SM = 16
-"""Programs for each SM that large tensors should have: four waves of four that run at once."""
+"""Programs for each SM that large tensors should have: four waves of four resident ones."""
 
 PART_BYTES = 64 << 10
-"""Bytes that a program should read at least, if the programs still fill the device."""
+"""Least bytes that a program should read, if the programs still fill the device."""
 
 MIN_PART_BYTES = 16 << 10
-"""Bytes that a program should read in any case. With less, the kernel that joins the parts costs
-more than they save."""
+"""Least bytes that a program reads in any case. With fewer, the kernel that combines the parts
+costs more than they save."""
 
 PIPELINE_STAGES = 3
-"""Pipeline stages of a loop, where a pipeline pays and shared memory has room."""
+"""Pipeline stages of a loop, if a pipeline pays and shared memory has room."""
 
 
 def column_sum_tile(problem: Problem) -> ColumnTile:
@@ -96,9 +97,9 @@ def _long_runs(problem: Problem, facts: ColumnFacts) -> ColumnTile | None:
 
 
 def _one_wave(problem: Problem, facts: ColumnFacts) -> ColumnTile | None:
-    """Tensors of middling size: one line by 4 warps, or two where rows begin inside lines.
+    """Tensors of middle size: one line of columns by 4 warps, or two if rows begin inside lines.
 
-    One of these too, where SMs then have more nearly as many programs each. H200, sums of the
+    One line in the second case too, if the programs then fill their waves better. H200, sums of the
     columns of 1120 x 33901: 28.8 us by 530 programs of a line, 32.2 by 265.
     """
     if not _is_one_wave(problem, facts):
@@ -120,7 +121,7 @@ def _one_wave(problem: Problem, facts: ColumnFacts) -> ColumnTile | None:
 
 
 def _launch_bound(problem: Problem, facts: ColumnFacts) -> ColumnTile | None:
-    """Small tensors: whole columns at once, or few steps of them, by many programs."""
+    """Small tensors: whole columns in one tile, or in few steps, by many programs."""
     block_x, column = _columns(problem, facts), next_power_of_2(problem.reduced)
     few = are_few(problem, ceil_div(problem.parallel, block_x))
     if not facts.is_launch_bound or not few:
@@ -133,8 +134,8 @@ def _launch_bound(problem: Problem, facts: ColumnFacts) -> ColumnTile | None:
 
 
 def _short_columns(problem: Problem, facts: ColumnFacts) -> ColumnTile | None:
-    """Columns that registers hold: whole columns at once, and several lines of them where the
-    device stays busy."""
+    """Columns that fit in registers: whole columns in one tile, of several lines if the programs
+    still fill the device."""
     line, column = _columns(problem, facts), next_power_of_2(problem.reduced)
     if line * column > facts.elements(8, REGISTER_BYTES_PER_THREAD):
         return None
@@ -145,7 +146,7 @@ def _short_columns(problem: Problem, facts: ColumnFacts) -> ColumnTile | None:
 
 
 def _half_steps(problem: Problem, facts: ColumnFacts) -> ColumnTile | None:
-    """Sums that are all that is stored: steps of 4 warps, where all programs run at once."""
+    """Kernels that store nothing but sums: steps of 4 warps, if all programs are resident."""
     sums = problem.accumulators == 1 and not problem.full_outputs
     block_x = _columns(problem, facts)
     programs = ceil_div(problem.parallel, block_x)
@@ -157,7 +158,7 @@ def _half_steps(problem: Problem, facts: ColumnFacts) -> ColumnTile | None:
 
 
 def _full_steps(problem: Problem, facts: ColumnFacts) -> ColumnTile | None:
-    """All others: a line of columns, in steps of 8 warps."""
+    """The default: a line of columns, in steps of 8 warps."""
     block_x = _columns(problem, facts)
     return ColumnTile(block_x, max(_step(problem, facts) // block_x, 1), 8)
 
@@ -174,7 +175,7 @@ RULES: tuple[Callable[[Problem, ColumnFacts], ColumnTile | None], ...] = (
 
 
 def long_run(problem: Problem) -> int:
-    """Columns of a tile of long runs. 0 where these would not fill the device."""
+    """Columns of a tile of long runs. 0 if these do not fill the device."""
     facts = column_facts(problem)
     run = LONG_RUN_BYTES // facts.narrowest_bytes
     fills = share_of_bandwidth(problem, facts.run // run) == 1
@@ -190,16 +191,16 @@ def _columns(problem: Problem, facts: ColumnFacts) -> int:
 
 
 def _step(problem: Problem, facts: ColumnFacts) -> int:
-    """Elements of a step of 8 warps: half of them where a thread carries several numbers of each.
+    """Elements of a step of 8 warps: half as many if there are several accumulators for each.
 
     H200, moments of the columns of 58652 x 3472 after 13 ops: 626 us by steps of 16 elements a
-    thread, which has 110 registers then, 377 by steps of 8, with 54.
+    thread, which take 110 registers, 377 by steps of 8, which take 54.
     """
     return facts.elements(8, STEP_BYTES // min(max(problem.accumulators, 1), 2))
 
 
 def _is_one_wave(problem: Problem, facts: ColumnFacts) -> bool:
-    """Whether columns, or parts of them, are read by as many programs as run at once."""
+    """Whether columns, or parts of them, are read by one wave of programs."""
     interleaved = gcd(problem.reduced, VECTOR_BYTES)  # parts with interleaved rows
     few = are_few(problem, ceil_div(problem.parallel, 2 * facts.line))
     if problem.full_outputs and rows_cross_lines(problem):
@@ -213,7 +214,7 @@ def _is_one_wave(problem: Problem, facts: ColumnFacts) -> bool:
 
 
 def parts_of_columns(problem: Problem) -> int:
-    """In how many parts to split columns: full waves of programs, each with enough to read."""
+    """The number of parts of columns: full waves of programs, each with enough bytes to read."""
     facts = column_facts(problem)
     # Parts of a launch-bound tensor are short: their tiles need not be narrow.
     launch_bound = facts.is_launch_bound
@@ -232,20 +233,19 @@ def parts_of_columns(problem: Problem) -> int:
 
 
 def _parts_start_at_lines(problem: Problem, facts: ColumnFacts) -> bool:
-    """Whether rows begin at lines, or those of a few interleaved parts do."""
+    """Whether rows begin at cache lines, or those of a few interleaved parts do."""
     steps = [s.r_stride * s.item_bytes for s in problem.large_loads if s.r_stride]
     parts = max((CACHE_LINE_BYTES // gcd(CACHE_LINE_BYTES, step) for step in steps), default=1)
     return run_at_once(problem.device, parts * ceil_div(problem.parallel, facts.line), 8)
 
 
 def interleaved_parts(problem: Problem) -> int:
-    """What the number of interleaved parts should be a multiple of. 0 for parts of neighbouring
-    rows.
+    """The factor that the number of interleaved parts must have. 0 for parts of adjacent rows.
 
-    The rows of interleaved parts alternate. All parts together then read whole rows in a step.
-    Parts of neighbouring rows lie apart, and begin inside vectors where rows do. Where a row has
-    less than a line, the rows of a step lie together, and interleaved parts would be many, each of
-    one number.
+    The rows of interleaved parts alternate, so all parts together read adjacent rows in a step, and
+    each part has rows at the same offset in a cache line. Parts of adjacent rows begin inside
+    vectors if rows do. If a row is shorter than a cache line, the rows of a step are contiguous
+    anyway, and there would be many interleaved parts of few elements.
     """
     if problem.parallel < column_facts(problem).line:
         return 0
@@ -257,11 +257,11 @@ def interleaved_parts(problem: Problem) -> int:
 
 
 def column_stages(problem: Problem, elements: int) -> int:
-    """Pipeline stages of a loop over columns with ``elements`` a step.
+    """Pipeline stages of a loop over columns with ``elements`` in a step.
 
-    A pipeline pays where a step also writes results, and with long runs, where an SM has one
+    A pipeline pays if a step also stores results, and for long runs, where an SM has one resident
     program. H200, backward of a bias with gelu over 16384 x 20480: 592 us without, 515 with; sums
-    of the columns of 128 x 262144: 20.8 us and 19.3. Weight gradients of norms, which write sums
+    of the columns of 128 x 262144: 20.8 us and 19.3. Weight gradients of norms, which store sums
     alone, took longer with it. Rows that begin inside vectors would be copied 4 bytes at a time:
     8192 x 8193 in float32 took 1171 us.
     """

@@ -1,4 +1,4 @@
-"""How many programs of a step a multiprocessor has room for: registers, threads, shared memory."""
+"""Occupancy of programs that loop over rows: by registers, threads and shared memory."""
 
 from __future__ import annotations
 
@@ -10,34 +10,34 @@ from ..integers import TUNED_WARP_SIZE, ceil_div
 from ..problem import Problem
 
 STAGES = (3, 4)
-"""Pipeline stages where no registers are left to load a step ahead, and where fewer bytes are in
-flight. H200: a loop without a pipeline took 25% longer."""
+"""Pipeline stages if no registers are left to prefetch: with enough bytes in flight, and with too
+few. H200: a loop without a pipeline took 25% longer."""
 
 REGISTERS = 24.0
-"""Registers of a thread for addresses and counters. These figures are of kernels compiled for
-sm_90: backwards of layer norms with one to four sums over rows, two to four tensors."""
+"""Registers of a thread for addresses and counters. Like the next two, it is of kernels compiled
+for sm_90: backwards of layer norms with one to four sums over rows, two to four tensors."""
 
 REGISTERS_ELEMENT = 2.2
-"""For each element of a step, beside those that are loaded."""
+"""Registers for each element of a step, apart from its loads."""
 
 REGISTERS_LOAD = 0.3
-"""For each element of a step and each tensor that is loaded."""
+"""Registers for each element of a step and each tensor that is loaded."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What a program has in a step of its loop.
+    """A step of the loop over rows.
 
     Attributes
     ----------
     rows : int
-        Rows.
+        Rows of a step.
     warps : int
-        Warps of the program.
+        Warps of a program.
     stages : int
         Pipeline stages.
     prefetch : bool
-        Whether registers hold what the next step loads.
+        Whether each step prefetches the loads of the next one into registers.
     """
 
     rows: int
@@ -47,12 +47,12 @@ class Step:
 
 
 def resident(problem: Problem, step: Step, width: int) -> int:
-    """Programs that the registers and threads of a multiprocessor have room for, at least one.
+    """Resident programs of a multiprocessor, by registers and threads; at least one.
 
     Parameters
     ----------
     width : int
-        Elements of a row's tiles.
+        Elements of all tiles of a row.
     """
     device, threads = problem.device, step.warps * problem.device.warp_size
     registers = ceil_div(int(_registers(problem, step, width)), 8) * 8
@@ -61,18 +61,18 @@ def resident(problem: Problem, step: Step, width: int) -> int:
 
 
 def fits(problem: Problem, step: Step, width: int) -> bool:
-    """Whether the registers of a multiprocessor hold one program, within the limit of a thread."""
+    """Whether one program fits on a multiprocessor without spills."""
     threads = step.warps * problem.device.warp_size
     return _registers(problem, step, width) <= registers_for_threads(problem.device, threads)
 
 
 def bytes_in_flight(problem: Problem, step: Step, width: int, here: int) -> int:
-    """Bytes in flight of a multiprocessor that has ``here`` programs."""
+    """Bytes in flight on a multiprocessor with ``here`` resident programs."""
     return (STAGES[0] - 1) * here * _step_bytes(problem, step, width)
 
 
 def has_room(problem: Problem, step: Step, width: int, here: int, stages: int) -> bool:
-    """Whether the stages of ``here`` programs fit in shared memory."""
+    """Whether the pipeline stages of ``here`` programs fit in shared memory."""
     wanted = (stages - 1) * _step_bytes(problem, step, width)
     device = problem.device
     alone = wanted <= device.stage_bytes_per_block
@@ -80,26 +80,26 @@ def has_room(problem: Problem, step: Step, width: int, here: int, stages: int) -
 
 
 def elements_of(step: Step, width: int) -> int:
-    """Elements of a step that a thread has."""
+    """Elements of a thread in a step."""
     return max(step.rows * width // (step.warps * TUNED_WARP_SIZE), 1)
 
 
 def vector_elements(problem: Problem) -> int:
-    """Elements that a thread loads at once of the narrowest tensor."""
+    """Elements of a vectorized load of the narrowest tensor."""
     return VECTOR_BYTES // min((s.item_bytes for s in problem.streams), default=VECTOR_BYTES)
 
 
 def _registers(problem: Problem, step: Step, width: int) -> float:
-    """Registers of a thread, about."""
+    """An estimate of the registers of a thread."""
     elements = elements_of(step, width)
     weights = sum(s.along_r and not s.along_x and not s.is_store for s in problem.streams)
     lanes = step.warps * problem.device.warp_size
-    # Where a row has fewer lanes, threads have other columns of other rows.
+    # If a row takes fewer lanes, a thread has different columns in different rows.
     along = lanes * vector_elements(problem) <= width
     columns = max(width // lanes, 1) if along else elements
-    kept = REGISTERS_ELEMENT + REGISTERS_LOAD * len(problem.full_loads)
-    kept += step.prefetch * problem.loaded_words
-    return REGISTERS + columns * (problem.outer_members + weights) + elements * kept
+    each = REGISTERS_ELEMENT + REGISTERS_LOAD * len(problem.full_loads)
+    each += step.prefetch * problem.loaded_words
+    return REGISTERS + columns * (problem.outer_members + weights) + elements * each
 
 
 def _step_bytes(problem: Problem, step: Step, width: int) -> int:

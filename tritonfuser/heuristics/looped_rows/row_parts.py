@@ -1,6 +1,6 @@
-"""Parts of rows that several programs share: how a row may be cut, what programs have room for.
+"""Parts of cooperative rows: how a row may be divided among programs, and what fits in a program.
 
-``cooperative_rows`` chooses one of these cuts, the search space has all of them.
+``cooperative_rows`` chooses one of these divisions; the search space has all of them.
 """
 
 from __future__ import annotations
@@ -16,29 +16,29 @@ from ..problem import Problem
 from ..row_tiling import block_and_tails
 
 WORKING_REGISTERS = 15
-"""Registers of a thread for addresses and the loop, beside those of its elements."""
+"""Registers of a thread for addresses and the loop, apart from those of its elements."""
 
 RESERVED_SHARED_BYTES = 4096
 """Bytes of shared memory of a program for reductions between lanes, and for CUDA itself."""
 
 NARROWEST = 4
-"""Parts are not narrower than this part of what a program has registers for: steps of less take
-hardly less time."""
+"""The narrowest parts have the elements that fit in registers over this number: still shorter steps
+take hardly less time."""
 
 EDGE_ELEMENTS = 16
-"""Elements of the tile of what lies beside whole vectors, at least."""
+"""Least elements of the tile of a row's edges, the elements outside of whole vectors."""
 
 
 @dataclass(frozen=True, slots=True)
 class Residents:
-    """The programs that a multiprocessor runs at a time: those that share rows all do.
+    """The resident programs of a multiprocessor; all programs that share rows are resident.
 
     Attributes
     ----------
     device : DeviceProperties
         The device.
     programs : int
-        Programs of a multiprocessor.
+        Resident programs of a multiprocessor.
     warps : int
         Warps of each.
     """
@@ -54,26 +54,26 @@ class Residents:
 
     @property
     def registers(self) -> int:
-        """Registers of a thread at most."""
+        """The register limit of a thread."""
         return registers_for_threads(self.device, self.programs * self.threads)
 
     @property
     def stage_bytes(self) -> int:
-        """Shared memory of a program for what its loop loads ahead."""
+        """Shared memory of a program for the pipeline of its loop, in bytes."""
         return self.device.shared_bytes_per_sm // self.programs - RESERVED_SHARED_BYTES
 
 
 class RowPart(NamedTuple):
-    """How a row is cut into parts.
+    """How a row is divided into parts.
 
     Attributes
     ----------
     parts : int
-        How many there are.
+        The number of parts.
     block : int
-        Elements of a part in its whole block.
+        Elements of the block of a part.
     tails : tuple of int
-        Elements of a part in its tails.
+        Elements of each tail of a part.
     """
 
     parts: int
@@ -87,8 +87,8 @@ class RowPart(NamedTuple):
 
 
 def can_share_rows(problem: Problem) -> bool:
-    """Whether programs can share the rows of a problem, and read some of its data once by that:
-    rows may be computed of columns alone."""
+    """Whether programs can share the rows of a problem, and save reads by that: rows may also be
+    computed from columns alone."""
     if problem.row_varies or problem.rows_vary:
         return False
     sums = problem.published_sums and problem.device.arch.startswith("sm_")
@@ -96,23 +96,23 @@ def can_share_rows(problem: Problem) -> bool:
 
 
 def rows_of_group(problem: Problem) -> int:
-    """Rows that a group of programs shares, at least: one has nothing to work on while it waits."""
+    """Least rows of a group of programs. With a single one it has no other work while it waits."""
     return problem.parallel // max(problem.outer_batch, 1)
 
 
 def row_parts(
     problem: Problem, align: int, residents: Residents, most_tails: int
 ) -> Iterator[RowPart]:
-    """The ways to cut up a row.
+    """The possible divisions of a row into parts, from wide to narrow ones.
 
-    A part has the elements that a thread has registers for, and fills the loads of all threads.
+    A part fits in the registers of a program, and gives each thread whole vectors.
 
     Parameters
     ----------
     align : int
-        Elements of a vector that parts begin at.
+        Elements of the vectors that parts begin at.
     most_tails : int
-        Tails of a part at most, without that of the edges.
+        Most tails of a part, without that of the edges.
     """
     most = elements_per_thread(problem, residents.registers) * residents.threads
     row = problem.reduced // align * align
@@ -128,20 +128,20 @@ def row_parts(
 
 
 def edges_of_part(align: int) -> tuple[int, ...]:
-    """The tail of what lies beside whole vectors, where parts begin at these."""
+    """The tail for the elements outside of whole vectors, if parts begin at vectors."""
     return (max(2 * align, EDGE_ELEMENTS),) if align > 1 else ()
 
 
 def elements_per_thread(problem: Problem, registers: int) -> int:
-    """Elements of a part for which a thread of so many registers has some."""
+    """Elements of a part that fit in so many registers of a thread."""
     return max(registers - WORKING_REGISTERS, 0) // registers_per_element(problem)
 
 
 def registers_per_element(problem: Problem) -> int:
     """Registers of a thread for each element of a part.
 
-    It keeps the sums over the rows and the weights from step to step, and while it works on a row
-    what it has loaded, a random number and one result.
+    The sums over rows and the weights stay in registers from step to step. Within a step there are
+    the loaded elements, a random number and one result in addition.
     """
     words = max(ceil_div(s.item_bytes, 4) for s in problem.full_loads)
     weights = sum(s.along_r and not s.along_x and not s.is_store for s in problem.streams)
@@ -150,5 +150,5 @@ def registers_per_element(problem: Problem) -> int:
 
 
 def stage_bytes(problem: Problem, width: int) -> int:
-    """Bytes of a pipeline stage: the part that is read and the part that is finished."""
+    """Bytes of a pipeline stage: the part that is reduced, and the one that is read again."""
     return 2 * width * sum(s.item_bytes for s in problem.full_loads)

@@ -1,9 +1,8 @@
-"""How many programs loop over the rows, and the elements of a step of the loop.
+"""The number of programs that loop over the rows, and the step of the loop.
 
-The lanes of a program lie along one row, each with the elements of a vector or more, so that a
-thread has the same columns of every row and carries one number for each of them. Steps of several
-rows give it independent work. All programs should be resident at once: those that are not begin
-when the others have ended.
+The lanes of a program run along one row, each with at least a vector of elements, so a thread has
+the same columns in every row, with one accumulator for each of them. Steps of several rows add
+instruction-level parallelism. All programs should be resident: others would make a second wave.
 """
 
 from __future__ import annotations
@@ -25,10 +24,10 @@ from .residency import (
 )
 
 THREAD_ELEMENTS = 16
-"""Elements of a step that a thread has where there are rows enough."""
+"""Elements of a thread in a step, if there are enough rows."""
 
 LANE_ELEMENTS = 8
-"""Elements of a row that a lane has at least. With fewer, more warps wait for one another in each
+"""Least elements of a row for each lane. With fewer, more warps wait for one another in each
 reduction along the row. H200, backward of a layer norm in float32: of 8192 x 1024 29 us with these,
 30 with half; of 2048 x 1536 13.6 and 15.4; of 8100 x 1152 48 and 60."""
 
@@ -36,21 +35,21 @@ WARPS_PER_SM = 16
 """Warps of a multiprocessor that hide the latency of reductions along rows."""
 
 MAX_SINGLE_ROWS = 4
-"""Rows of a program up to which a step has one. H200, backward of a layer norm of 512 x 1024 in
-float32: 10.0 us with one row a step, 15.0 with all four."""
+"""A program with no more rows than this has steps of one row. H200, backward of a layer norm of
+512 x 1024 in float32: 10.0 us with one row a step, 15.0 with all four."""
 
 STEP_S = 0.7e-6
-"""Seconds that a program takes for a step when it waits for nothing but its own reductions."""
+"""Seconds of a step that waits only for its own reductions."""
 
 JOIN_S = 1.2e-6
-"""Seconds of a step of the kernel that joins partial results, which come from the L2 cache."""
+"""Seconds of a step of the kernel that combines partial results, which hit the L2 cache."""
 
 WIDE_BLOCK = 8192
-"""Elements of a block without tails from which a program may have 16 warps."""
+"""Least elements of a block without tails for which a program may have 16 warps."""
 
 
 def step_of(problem: Problem, rows: int, block: int, tails: tuple[int, ...]) -> Step:
-    """The step of programs that are as many as the problem says.
+    """The step of programs whose number is given, as ``outer_batch`` of the problem.
 
     Parameters
     ----------
@@ -84,17 +83,18 @@ def step_of(problem: Problem, rows: int, block: int, tails: tuple[int, ...]) -> 
 
 
 def fits_row(problem: Problem, block: int, tails: tuple[int, ...]) -> bool:
-    """Whether registers hold a step of one row beside the partial results of all its columns."""
+    """Whether a step of one row, and the accumulators of all its columns, fit in registers."""
     step = Step(1, _warps(problem, block, tails))
     return fits(problem, step, block + sum(tails))
 
 
 def programs_for(problem: Problem, block: int, tails: tuple[int, ...]) -> int:
-    """Programs that rows should be shared out over.
+    """The number of programs to divide the rows among.
 
-    With more of them each has fewer rows to go through, and there are more partial results to
-    write, to read again and to join: ``rows / programs * seconds of a row + programs * seconds of a
-    partial row`` is least at the square root.
+    With more programs each has fewer rows, but there are more partial results to write, to read
+    again and to combine. The sum ``rows / programs * seconds of a row + programs * seconds of a
+    partial row`` is least at the square root of ``rows * seconds of a row / seconds of a partial
+    row``.
 
     Parameters
     ----------
@@ -111,15 +111,15 @@ def programs_for(problem: Problem, block: int, tails: tuple[int, ...]) -> int:
 
 
 def _partial_s(problem: Problem) -> float:
-    """Seconds that one program's partial results take: their bytes, and their share of the steps of
-    the kernel that joins them, whose programs have few columns each."""
+    """Seconds of one program's partial results: of their bytes, and of their share of the steps of
+    the kernel that combines them, whose programs have few columns each."""
     members, bandwidth = problem.outer_members, problem.device.bandwidth_bytes_per_s
     joined = WHOLE_TILE_ELEMENTS // MIN_SHORT_COLUMNS
     return members * (8 * problem.reduced / bandwidth + JOIN_S / joined)
 
 
 def _warps(problem: Problem, block: int, tails: tuple[int, ...]) -> int:
-    """Warps whose lanes make up one row."""
+    """Warps of a program, whose lanes run along one row."""
     most = 8 if tails or block < WIDE_BLOCK else 16
     lane = max(vector_elements(problem), LANE_ELEMENTS)
     return max(1, min(most, block // (TUNED_WARP_SIZE * lane)))
