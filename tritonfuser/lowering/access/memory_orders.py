@@ -1,11 +1,11 @@
-"""The memory order that a computed tensor takes from the tensor that it is computed from.
+"""The memory orders of computed tensors, inferred from those of the inputs.
 
-nvFuser's rule (``preseg_passes/allocation_order_inference.cpp``): the reference is the input with
-the most dims that are no broadcast ones, and a result has its dims in the order in which the memory
-of the reference has them. torch's elementwise ops do alike (``TensorIterator``).
+nvFuser's rule (``preseg_passes/allocation_order_inference.cpp``): the reference of a result is the
+input with the most dims that are not broadcast, and the result has its dims in the memory order of
+the reference. torch's elementwise ops do the same (``TensorIterator``).
 
-Several inputs may have as many dims, and lie in other orders. A result then lies as most bytes of
-an element of theirs do: its kernel reads the fewest bytes across the others.
+Several inputs with equally many dims may have different memory orders. A result then takes the
+order that has the most bytes for each element, so that its kernel has the fewest strided loads.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ from .traffic import offset_of
 Order = tuple[int, ...]
 
 LEAST_ELEMENTS = 1 << 18
-"""Elements from which on a permuted view of what is row-major is reduced as its input lies. Below,
-kernels take as long in either order, and share more with others in that of the dims: 7.9 us for 7.1
-by the cost model, 256 x 64 of which another result is computed too."""
+"""Least elements of a result that takes the memory order of a row-major input through a permuted
+view. Smaller kernels take as long in either order, and share more with others if they are
+row-major: 7.1 us in place of 7.9 by the cost model, for 256 x 64 with a second result."""
 
 
 @dataclass(frozen=True)
 class _Reference:
-    """Inputs that lie alike, whose memory order a value may take.
+    """Inputs that have the same memory order in terms of a value's dims, which the value may take.
 
     Attributes
     ----------
     tensor : TensorType
         The type of the first of them.
     index : Index
-        Their element that an element of the value is computed from, as a function of the value's
+        Its element that an element of the value is computed from, as a function of the value's
         ``_marks``.
     inputs : frozenset of Value
         The inputs.
@@ -56,10 +56,10 @@ class _Reference:
 
     @cached_property
     def steps(self) -> dict[int, int]:
-        """For each dim of the value that runs along the input, elements of memory for a step.
+        """The stride in the input, in elements, of each dim of the value that runs along it.
 
-        The input is taken as dense in its declared order. A dim that merges dims of the input which
-        are not neighbours in memory does not run along it.
+        The input counts as dense in its declared order. A dim that merges dims of the input has no
+        stride unless these are adjacent in memory.
         """
         strides = strides_for_order(self.tensor.sizes, declared_order(self.tensor))
         found: dict[str, list[tuple[Digit, int]]] = {}
@@ -74,7 +74,7 @@ class _Reference:
 
     @property
     def rank(self) -> tuple[int, int]:
-        """What decides between references: dims in common, dims of the input."""
+        """The rank of a reference: dims in common with the value, then dims of the input."""
         return len(self.steps), sum(not dim.is_broadcast for dim in self.tensor.dims)
 
     @property
@@ -86,9 +86,9 @@ class _Reference:
 def memory_orders(fusion: Fusion) -> dict[Value, Order]:
     """The memory orders of the computed tensors that are not row-major.
 
-    Where all inputs are row-major, so are all results. A value takes the order of its reference
-    where each of its dims of more than one element runs along a dim of the reference, and is
-    row-major elsewhere. Dims of one element are outermost.
+    If all inputs are row-major, so are all results. A value takes the order of its reference if
+    each of its dims of more than one element runs along a dim of the reference; otherwise it is
+    row-major. Dims of one element are outermost.
 
     Returns
     -------
@@ -106,9 +106,9 @@ def memory_orders(fusion: Fusion) -> dict[Value, Order]:
 
 
 def common_orders(fusion: Fusion) -> dict[Value, Order]:
-    """The memory orders of computed tensors whose references all lie in one order.
+    """The memory orders of computed tensors whose references all have one order.
 
-    What is small counts only where an input is not row-major: see ``LEAST_ELEMENTS``.
+    Small tensors count only if an input is not row-major: see ``LEAST_ELEMENTS``.
     """
     found: dict[Value, Order] = {}
     for value, possible in _all_references(fusion).items():
@@ -121,7 +121,7 @@ def common_orders(fusion: Fusion) -> dict[Value, Order]:
 
 
 def _all_references(fusion: Fusion) -> dict[Value, list[_Reference]]:
-    """The references of inputs and computed tensors; none of what is computed of no input."""
+    """The references of inputs and computed tensors; none for tensors that depend on no input."""
     found = {
         value: [_Reference(value.tensor, _marks(value.tensor), frozenset([value]))]
         for value in fusion.inputs
@@ -138,8 +138,8 @@ def _all_references(fusion: Fusion) -> dict[Value, list[_Reference]]:
 def _references(
     node: Node, out: Value, references: Mapping[Value, Sequence[_Reference]]
 ) -> list[_Reference]:
-    """The references of a result: those of its operands with the highest rank, one for each order
-    that they give it."""
+    """The references of a result: those of its operands with the highest rank, one for each memory
+    order."""
     found: dict[object, _Reference] = {}
     for read in _reads(node, _marks(out.tensor)):
         marks = {Axis(str(d), n): at for d, (n, at) in enumerate(_sized(read))}
@@ -147,7 +147,7 @@ def _references(
             index = tuple(substitute(item, marks) for item in given.index)
             _merge(found, (index, given.tensor), replace(given, index=index))
     best = max((each.rank for each in found.values()), default=None)
-    # A tensor that is read at many offsets, as by a stencil, has many indices and one order.
+    # A tensor that is read at several offsets, as by a stencil, has several indices and one order.
     of_orders: dict[object, _Reference] = {}
     for each in found.values():
         if each.rank == best:
@@ -156,13 +156,13 @@ def _references(
 
 
 def _merge(found: dict[object, _Reference], key: object, given: _Reference) -> None:
-    """Add inputs to those that lie alike. The first ones say how."""
+    """Add the inputs of a reference to the one with the same key."""
     known = found.get(key)
     found[key] = replace(known, inputs=known.inputs | given.inputs) if known else given
 
 
 def _order_of_most(references: Sequence[_Reference], type_: TensorType) -> Order | None:
-    """The order in which most bytes lie, of several the first; None if it is row-major."""
+    """The order with the most bytes of inputs, the first of several; None if it is row-major."""
     lying: dict[Order | None, set[Value]] = {}
     for each in references:
         order = _order(each, type_)
@@ -172,7 +172,7 @@ def _order_of_most(references: Sequence[_Reference], type_: TensorType) -> Order
 
 
 def _reads(node: Node, index: Index) -> Iterator[Read]:
-    """The elements of tensors that an element of a result is made of."""
+    """The elements of tensors that an element of a result is computed from."""
     call = as_call(node)
     form = call.op.form
     if isinstance(form, Pointwise):
@@ -188,7 +188,7 @@ def _reads(node: Node, index: Index) -> Iterator[Read]:
 
 
 def _reduced(call: Call, index: Index) -> Read:
-    """The element that is reduced, along axes that no result has."""
+    """The elements that are reduced: axes of their own stand for the reduced dims."""
     arg, kept = call.value("arg"), iter(index)
     sizes = enumerate(arg.tensor.sizes)
     dims = call.dims()
@@ -214,7 +214,7 @@ def _marks(type_: TensorType) -> Index:
 
 
 def _order(reference: _Reference, type_: TensorType) -> Order | None:
-    """The places of a value's dims in memory; None where a dim does not run along the reference."""
+    """The positions of a value's dims in memory; None if a dim does not run along the reference."""
     steps = reference.steps
     single = [d for d, n in enumerate(type_.sizes) if is_known_equal(n, 1)]
     if len(steps) + len(single) != type_.rank:

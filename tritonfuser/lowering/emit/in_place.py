@@ -1,7 +1,7 @@
-"""Results that a kernel may store into the memory of an input, although it loads that input.
+"""In-place results: outputs that a kernel may store into the memory of an input that it loads.
 
-``add_output(p - lr * g, alias_input=p)`` needs no buffer, and no copy behind the kernel, where
-``p[i]`` has been loaded by all that need it when ``result[i]`` is stored.
+``add_output(p - lr * g, alias_input=p)`` needs no buffer of its own, and no copy after the kernel,
+if every load of ``p[i]`` comes before the store of ``result[i]``.
 """
 
 from __future__ import annotations
@@ -23,29 +23,30 @@ from .body import Body
 from .lines import Line
 
 BARRIER = "tl.debug_barrier()"
-"""Threads of a program go on when all have come here; what they loaded before is theirs."""
+"""A barrier of the threads of a program: all loads before it come before all stores after it."""
 
 
 def in_place(
     fusion: Fusion, tiled: TiledSegment, body: Body, lines: Sequence[Line]
 ) -> tuple[tuple[InPlace, ...], list[Line]]:
-    """The outputs that replace an input and may be stored there, and the lines that do so.
+    """The outputs that may be stored into the inputs that they replace, and the lines of the kernel
+    with the barriers for it.
 
     Either the segment does not load the input, or these hold:
 
-    - One statement loads it, and one stores the result: the same element at each position.
-    - Programs differ in the elements that they load. So each element is loaded by the program that
-      stores it, and by no other. Or else nothing that is stored depends on it but the result, by
-      pointwise ops alone: what programs load that do not store it may be either.
-    - The load comes first, outside of loops, and between both is a barrier. So no thread stores an
-      element before all threads of the program have loaded theirs, in whatever layout.
+    - One statement loads the input, and one stores the result: the same element at each position.
+    - Each element is loaded by one program alone, which also stores it. Or else the result is the
+      only stored value that depends on the input, by pointwise ops alone: a program that does not
+      store the element may load its old or its new value.
+    - The load comes before the store, outside of loops, with a barrier between them. So no thread
+      stores an element before all threads of the program have loaded theirs, in any layout.
 
     Parameters
     ----------
     body : Body
         Of the segment's kernel, when it is written.
     lines : sequence of Line
-        What it has written. Barriers are added.
+        The lines that it has written.
     """
     segment = tiled.segment
     found = []
@@ -59,7 +60,8 @@ def in_place(
 
 
 def launched_in_place(pieces: Iterable[tuple[Segment, Sequence[InPlace]]]) -> tuple[InPlace, ...]:
-    """Those of a launch that computes several segments: no other of them may load the input."""
+    """The in-place results of a launch with several segments: none of the others may load the
+    input."""
     made = list(pieces)
     return tuple(
         (result, given)
@@ -70,7 +72,7 @@ def launched_in_place(pieces: Iterable[tuple[Segment, Sequence[InPlace]]]) -> tu
 
 
 def _is_stored_once(result: Value, stores: Sequence[Store]) -> bool:
-    """Whether one statement stores it, as it is computed."""
+    """Whether one statement stores all of the result, as it is computed."""
     found = [store for store in stores if store.value == result]
     return len(found) == 1 and found[0].part is None and found[0].source is None
 
@@ -80,7 +82,7 @@ def _replaces(
 ) -> bool:
     loads = [read for read in body.loaded if read.value == given]
     (store,) = (store for store in body.stored if store.value == result)
-    # The programs of other nests share rows, or take tiles in an order of their own.
+    # Programs of other nests share rows, or process tiles in an order of their own.
     if type(tiled.nest) is not Nest or tiled.nest.row_split is not None or len(loads) != 1:
         return False
     if offset_of(loads[0].index, tiled.inputs[given]) != offset_of(
@@ -92,15 +94,15 @@ def _replaces(
         return False
     first = [place for place, line in enumerate(lines) if line.loads == given.name]
     then = [place for place, line in enumerate(lines) if line.stores == result.name]
-    apart = [*first, *then]
-    return len(first) == len(then) == 1 and first < then and not any(lines[p].depth for p in apart)
+    in_loops = any(lines[place].depth for place in (*first, *then))
+    return len(first) == len(then) == 1 and first < then and not in_loops
 
 
 def _is_by_one_program(nest: Nest, read: Read) -> bool:
-    """Whether programs differ in the elements of a load.
+    """Whether no two programs load the same element.
 
-    They do where it runs along all axes of the grid, since it is of the element that is stored at
-    that position, and each is stored once.
+    This holds if the load runs along all axes of the grid: it loads the element that is stored at
+    the same position, and each element is stored once.
     """
     names = {axis.name for item in read.index for axis in item.axes()}
     spread = (tile for tile, count in nest.grid if not is_known_equal(count, 1))
@@ -108,9 +110,9 @@ def _is_by_one_program(nest: Nest, read: Read) -> bool:
 
 
 def _is_for_result_alone(segment: Segment, result: Value, given: Value) -> bool:
-    """Whether the result is all that is stored of what depends on an input, pointwise throughout.
+    """Whether the result is the only stored value that depends on an input, by pointwise ops alone.
 
-    Other ops may take what they load for an index, which has to be in range.
+    Other ops may use the loaded value as an index, which has to be in range.
     """
     dependent = {given}
     for node in segment.nodes:
@@ -123,7 +125,7 @@ def _is_for_result_alone(segment: Segment, result: Value, given: Value) -> bool:
 
 
 def _with_barriers(lines: Sequence[Line], pairs: Iterable[InPlace]) -> list[Line]:
-    """The lines with a barrier before what is stored where something has been loaded since one."""
+    """The lines with a barrier before each in-place store, unless one has come since the load."""
     replaced = {result.name: given.name for result, given in pairs}
     loaded: set[str] = set()
     made: list[Line] = []

@@ -1,8 +1,8 @@
-"""Loads before what is computed, in the order in which they cost the fewest changes of layout.
+"""Moves loads to the front of a kernel's text, in the order with the fewest layout conversions.
 
-Where an op has operands of different layouts, Triton computes it in that of the load that comes
+If operands of an op have different layouts, Triton computes it in the layout of the load that comes
 last in the text (``LayoutPropagation`` in ``RemoveLayoutConversions.cpp``, Triton 3.6: its queue
-begins with the last one), and takes all others through shared memory.
+starts with the last one), and converts all others through shared memory.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _OTHER = re.compile(r"other=([^,)]+)")
 
 
 Pass = Callable[[Sequence[Line]], list[Line]]
-"""A pass over lines, which may have another order in its result."""
+"""A pass that reorders lines."""
 
 
 def in_steps(reorder: Pass, lines: Sequence[Line]) -> list[Line]:
-    """Reorder the body of each loop. Lines outside of loops stay where they are."""
+    """Apply a pass to the body of each loop. Lines outside of loops stay where they are."""
     found: list[Line] = []
     for in_loop, group in groupby(lines, key=lambda line: line.depth > 0):
         body = list(group)
@@ -37,16 +37,16 @@ def in_steps(reorder: Pass, lines: Sequence[Line]) -> list[Line]:
 
 
 def loads_first(lines: Sequence[Line]) -> list[Line]:
-    """Move loads, with the arithmetic of their places, before all else: ``a = tl.load(...)``,
+    """Hoist loads, with their address arithmetic, to the front: ``a = tl.load(...)``,
     ``b = exp(a)``, ``c = tl.load(...)`` -> both loads, then ``b``.
 
-    A thread then waits for memory once. Behind a reduction, whose barrier no compiler moves loads
-    across, or behind a function with branches, it would wait again. Loads in loops stay, unless all
-    lines are in one, and those whose places are loaded, computed of what is loaded, or known later.
+    A thread then waits for memory once. The compiler itself hoists no load across the barrier of a
+    reduction, or a function with branches. Loads stay if they are in a loop (unless all lines are
+    in it), and if their addresses depend on other loads or on values that are assigned later.
 
-    Those of a layout of which more bytes are loaded and stored come later. H200, 22 random
-    definitions whose kernels change layouts less for it: 0.93 times as long (geometric mean; 0.57
-    at the best).
+    Loads of the layout with more loaded and stored bytes come later. H200, 22 random definitions
+    whose kernels have fewer layout conversions by that: 0.93 times as long (geometric mean; 0.57 at
+    the best).
     """
     found = movable_loads(lines)
     bytes_of = _bytes_of_layouts(lines)
@@ -61,13 +61,14 @@ def loads_first(lines: Sequence[Line]) -> list[Line]:
 
 
 def crossing_first(lines: Sequence[Line], threads: int) -> list[Line]:
-    """Move loads of one row or column that lie across the layout of which most bytes are loaded and
-    stored before the first load of that layout: it is what is computed in then. Loads of fewer
-    elements than a program has ``threads`` have no say in that, and stay.
+    """Move loads of a single row or column in another layout than the main one, which has the most
+    loaded and stored bytes, before the first load of the main layout, so that ops are computed in
+    the main layout. Loads of fewer elements than ``threads`` do not determine layouts, and stay.
 
-    For kernels whose other loads stay where they are used, as they would take too many registers.
-    sm_90, two sums over rows of 64 x 256 that lie along dim 0, with a weight along dim 1: the
-    weight's layout was that of the second sum, and all of the tile went through shared memory.
+    For kernels whose other loads stay where they are used, since hoisting them would take too many
+    registers. sm_90, two sums over rows of 64 x 256 that are contiguous along dim 0, with a weight
+    along dim 1: the second sum was computed in the weight's layout, and all of the tile went
+    through shared memory.
     """
     found, bytes_of = movable_loads(lines), _bytes_of_layouts(lines)
     most = max(bytes_of, key=bytes_of.__getitem__, default=_layout(None))
@@ -84,21 +85,21 @@ def crossing_first(lines: Sequence[Line], threads: int) -> list[Line]:
 
 @dataclass(frozen=True)
 class MovableLoads:
-    """The loads that may come first, by the numbers of their lines.
+    """The loads that can be hoisted, by line numbers.
 
     Attributes
     ----------
     loads : list of int
-        In the order of the text.
+        The lines of the loads, in the order of the text.
     needs : mapping of int to set of int
-        For each line those that assign what it reads.
+        For each line the lines that assign the names that it reads.
     """
 
     loads: Sequence[int]
     needs: Mapping[int, Collection[int]]
 
     def with_needs(self, line: int) -> set[int]:
-        """A line, and all lines that it needs."""
+        """A line, and all lines that it depends on."""
         found, stack = {line}, [line]
         while stack:
             fresh = set(self.needs[stack.pop()]) - found
@@ -108,8 +109,8 @@ class MovableLoads:
 
 
 def movable_loads(lines: Sequence[Line]) -> MovableLoads:
-    """The loads that may come first among lines: all but those whose places are loaded or known
-    later, and those in loops."""
+    """The loads that can be hoisted: all but those in loops and those whose addresses depend on
+    other loads or on values that are assigned later."""
     depth = min((line.depth for line in lines), default=0)
     parts = [ALL_ASSIGNED.fullmatch(line.text) for line in lines]
     targets = [part[1].split(", ") if part else [] for part in parts]
@@ -146,7 +147,7 @@ def _elements(block: Block | None) -> int:
 
 
 def _bytes_of_layouts(lines: Iterable[Line]) -> Counter[_Layout]:
-    """Bytes that are loaded and stored in each layout; none of single elements."""
+    """Loaded and stored bytes of each layout, without scalars."""
     found: Counter[_Layout] = Counter()
     for line in lines:
         if line.block is not None:
@@ -155,13 +156,13 @@ def _bytes_of_layouts(lines: Iterable[Line]) -> Counter[_Layout]:
 
 
 def _used_late(loads: Sequence[Line]) -> dict[str, tuple[Line, Line]]:
-    """By the text of a load: a load of the same bits as integers, and the line behind all loads
-    that makes the value of them.
+    """For the text of each load whose layout is converted: a load of the same bits as integers, and
+    the line after all loads that converts these to the value.
 
-    Triton changes the layout of a value directly behind the op that makes it, unless that is a cast
-    to a wider dtype, and waits for the value there, before the loads that follow are issued. H200,
-    of random definitions: 297 us and 177 with a mask loaded as bytes, 790 and 662 with float32
-    loaded as words; 60 and 68 at the worst.
+    Triton converts the layout of a value directly after the op that defines it, unless that is a
+    cast to a wider dtype. There it waits for the value, before the loads that follow are issued.
+    H200, of random definitions: 297 us and 177 with a mask loaded as bytes, 790 and 662 with
+    float32 loaded as words; 60 and 68 at the worst.
     """
     last = loads[-1].block if loads else None
     found: dict[str, tuple[Line, Line]] = {}
@@ -179,12 +180,13 @@ _BITS = {
     DataType.Float: ("int32", "{}.to(tl.float32, bitcast=True)"),
     DataType.Double: ("int64", "{}.to(tl.float64, bitcast=True)"),
 }
-"""The integers to load in the place of a dtype, and the value as an expression of them. Narrower
-floats are cast to a wider dtype where they are used."""
+"""The integer dtype to load in place of a dtype, and the value as an expression of it. Narrower
+floats need none: they are cast to a wider dtype where they are used."""
 
 
 def _as_bits(line: Line, dtype: DataType) -> tuple[Line, Line] | None:
-    """None where there is no need, or where the load gives an infinity beyond its mask."""
+    """The two lines of ``_used_late``. None if the dtype needs none, or if the value of masked
+    elements has no integer."""
     part, other = ALL_ASSIGNED.fullmatch(line.text), _OTHER.search(line.text)
     if dtype not in _BITS or part is None or not line.loads:
         return None
@@ -199,7 +201,7 @@ def _as_bits(line: Line, dtype: DataType) -> tuple[Line, Line] | None:
 
 
 def _bits_of(number: str, dtype: DataType, word: str) -> int | None:
-    """The bits of a number of a dtype, as an integer; None of what is no plain number."""
+    """The bits of a literal in a dtype, as an integer; None if the text is no plain number."""
     try:
         found = float(number) if number != "False" else 0.0
     except ValueError:
