@@ -1,9 +1,9 @@
-"""Loop partitioning: a loop nest cut into boxes, in each of which a value's guards are decided.
+"""Loop partitioning: a loop nest is cut into boxes in which the guards of a value are constant.
 
-Where pads and concatenations piece a value together, each element is computed by one of several
-expressions. A kernel over all elements computes all of them everywhere, and chooses. In a box that
-lies on one side of every guard, index maps know the one that counts:
-``pad(a, [0, 4]) + pad(b, [4, 0])`` is ``a + 0`` in one box and ``0 + b`` in the other.
+An element of a pad or a concatenation is computed by one of several expressions. A kernel over all
+elements computes all of them everywhere, and selects. In a box on one side of every guard, index
+maps know which one applies: ``pad(a, [0, 4]) + pad(b, [4, 0])`` is ``a + 0`` in one box and
+``0 + b`` in the other.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from .boxes import Box, Cut, cut_of
 from .element_reads import ElementReads
 
 MOST_EVEN = 5
-"""Parts of different lengths along an axis are cut into equal ones, at most so many for each, so
-that one loop nest holds them all."""
+"""Unequal parts of an axis are cut further into equal ones, so that one loop nest serves them all,
+if there are at most so many for each."""
 
 LEAST_RUN_BYTES = 2 * SECTOR_BYTES
-"""Bytes that lie together in memory, of a box that is stored by itself. The L1 cache looks up one
-line a cycle: with 64 bytes of each a multiprocessor moves as many as its share of memory, and with
-32 it does not. H200, 32 of 128 columns rotated: 29.6 us in boxes of 32 bytes, 21.5 as a whole."""
+"""Least contiguous bytes of a box that is stored by itself. The L1 cache looks up one line a cycle:
+by 64 bytes of each line a multiprocessor reaches its share of the memory bandwidth, by 32 it does
+not. H200, 32 of 128 columns rotated: 29.6 us in boxes of 32 bytes, 21.5 as a whole."""
 
 
 class LoopPartitioner:
@@ -42,13 +42,13 @@ class LoopPartitioner:
     Parameters
     ----------
     elements : ElementReads
-        Has the nodes that an element is computed by, whose guards are asked.
+        The nodes by which elements are computed, and their guards.
     value : Value
         The value, which is stored box by box.
     equal_parts : bool
-        Whether parts of an axis are cut into equal ones, where these are few.
+        Whether to cut an axis into equal parts, if these are few.
     short_runs : bool
-        Whether boxes may have contiguous runs that are too short to be worth a store of their own.
+        Whether contiguous runs of boxes may be shorter than ``LEAST_RUN_BYTES``.
     """
 
     def __init__(
@@ -66,31 +66,31 @@ class LoopPartitioner:
         self._strides = buffer_strides(elements.fusion, value)
 
     def boxes(self, index: Index, axes: tuple[Axis, ...], most: int) -> list[Box]:
-        """The boxes of a loop nest, at most ``most``; only the whole nest where no cut pays."""
-        pieces = next((way for way in self._ways(index, axes) if len(way) <= most), None)
+        """The boxes of a loop nest, at most ``most``; the nest itself if no cut pays."""
+        pieces = next((cut for cut in self._cut_nests(index, axes) if len(cut) <= most), None)
         if pieces is None:
             return [Box(axes)]
         room = most // len(pieces)
         inner = [self.boxes(piece.index(index), piece.axes, room) for piece in pieces]
         found: list[Box] = []
         for piece, boxes in zip(pieces, inner, strict=True):
-            if len(boxes) == 1:  # cut as those of its shape are, to be in one kernel with them
+            if len(boxes) == 1:  # cut like those of its shape, so that one kernel can have all
                 alike = [b for p, b in zip(pieces, inner, strict=True) if p.axes == piece.axes]
                 boxes = max(filter(_are_alike, alike), key=len)
             found += [piece.then(box) for box in boxes]
         return found
 
-    def _ways(self, index: Index, axes: tuple[Axis, ...]) -> Iterator[list[Box]]:
-        """The ways to cut a loop nest into two or more boxes."""
+    def _cut_nests(self, index: Index, axes: tuple[Axis, ...]) -> Iterator[list[Box]]:
+        """A loop nest cut into two or more boxes along one axis, by each possible cut in turn."""
         for cut in self._cuts(index):
             box = Box(axes)
             axis = cut.axis
             if not cut.is_whole:
                 box, axis = box.split(cut.digit), Box.digit_axis(cut.digit)
-            ways = [(0, *cut.points, axis.extent)]
+            possible = [(0, *cut.points, axis.extent)]
             if self._equal_parts:
-                ways.insert(0, _equal_parts(cut.points, axis.extent))
-            for points in ways:
+                possible.insert(0, _equal_parts(cut.points, axis.extent))
+            for points in possible:
                 pieces = [box.cut(axis, start, stop) for start, stop in pairwise(points)]
                 worth = all(self._is_worth_storing(piece.index(index), index) for piece in pieces)
                 if worth or self._short_runs or self._is_pair(box.index(index), axis):
@@ -106,8 +106,8 @@ class LoopPartitioner:
         return sorted(dict.fromkeys(found), key=lambda cut: not cut.is_whole)
 
     def _is_pair(self, index: Index, axis: Axis) -> bool:
-        """Whether an axis is of pairs of neighbours in memory, both of which one store has
-        (``emit/memory/pairs.py``). More than two are a store each, of elements far apart."""
+        """Whether an axis has two positions that are adjacent in memory: one store writes both
+        (``emit/memory/pairs.py``). Longer axes would take one strided store for each position."""
         step = dict(offset_of(index, self._strides).terms).get(Digit(axis, 1, axis.extent))
         return is_known_equal(axis.extent, 2) and step is not None and hint(step) == 1
 
@@ -119,12 +119,12 @@ class LoopPartitioner:
 
 
 def _are_alike(boxes: list[Box]) -> bool:
-    """Whether boxes have one shape."""
+    """Whether boxes have the same shape."""
     return all(box.axes == boxes[0].axes for box in boxes)
 
 
 def _run(offset: Affine) -> int:
-    """Contiguous positions in memory, at the sizes of this run."""
+    """The length of contiguous runs in memory, at the sizes of this run."""
     run = 1
     for item, step in sorted(offset.terms, key=lambda term: hint(term[1])):
         if hint(step) != run or not isinstance(item.base, Axis):
@@ -134,7 +134,8 @@ def _run(offset: Affine) -> int:
 
 
 def _equal_parts(points: tuple[int, ...], whole: int) -> tuple[int, ...]:
-    """The ends of equal parts of an axis that contain all cut points, where these are few."""
+    """The ends of equal parts of an axis that include all cut points; only these points if the
+    parts would be many."""
     ends = (0, *points, whole)
     if any(is_size(end) for end in ends):
         return ends

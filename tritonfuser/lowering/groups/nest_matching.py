@@ -1,6 +1,6 @@
-"""Anchors in the loop nests of groups: which element a position of the group computes.
+"""Matches the loop nest of an anchor with that of a group: which element each position computes.
 
-Positions of the rows of both are matched by number, or axis by axis where both have the same axes.
+Rows of both nests are matched by their row-major number, or axis by axis.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from .fusion_group import FusionGroup
 
 
 def in_nest_of(group: FusionGroup, anchor: Anchor, maker: AnchorMaker) -> Anchor | None:
-    """The anchor in the loop nest of a group; None where it has no place there.
+    """The anchor in the loop nest of a group; None if the nests do not match.
 
-    Positions of both nests are matched by their row-major number. In a flat kernel they are
-    matched in memory order, so that neighbours of a tile are neighbours in memory. A value
-    with fewer elements takes the first positions. A value over both the rows of a reduction
-    and the elements along them follows that reduction, if the group has it. A box that has axes of
-    its own for some of the group's takes these.
+    Positions of both nests are matched by their row-major number; in a flat kernel in memory order,
+    so that adjacent positions of a tile are adjacent in memory. A value with fewer elements takes
+    the first positions. A value over the rows of a reduction and the elements along them is matched
+    as that reduction was, if the group has it. A box with axes of its own takes the group's axes of
+    the same extents for them.
     """
     if anchor.member is None and group.reduced:
         rows = is_known_equal(anchor.loops.row_extent, group.loops.row_extent)
@@ -38,7 +38,7 @@ def in_nest_of(group: FusionGroup, anchor: Anchor, maker: AnchorMaker) -> Anchor
 
 
 def _in_rows(anchor: Anchor, group: FusionGroup, maker: AnchorMaker) -> Anchor | None:
-    """A value over the rows and along their elements, matched as a reduction of it was."""
+    """A value over the rows and the elements along them, matched as a reduction of it was."""
     homes = (maker.reducer(member.node) for member in group.members)
     home = next((h for h in homes if {*h.parallel, *h.reduced} == {*anchor.parallel}), None)
     if home is None:
@@ -50,7 +50,7 @@ def _in_rows(anchor: Anchor, group: FusionGroup, maker: AnchorMaker) -> Anchor |
 
 
 def _in_rows_of_box(anchor: Anchor, group: FusionGroup, maker: AnchorMaker) -> Anchor | None:
-    """A box with the axes of a group for those that are its own."""
+    """A box with axes of the group in place of its own."""
     own = axes_of_box(anchor, group)
     if own is None:
         return None
@@ -58,10 +58,11 @@ def _in_rows_of_box(anchor: Anchor, group: FusionGroup, maker: AnchorMaker) -> A
 
 
 def axes_of_box(anchor: Anchor, group: FusionGroup) -> dict[Axis, Axis] | None:
-    """The axes of a group with rows for those of a box that the group has not; None if others.
+    """For each axis that only the box has, an axis that only the group has; None if they do not
+    match in number and extents. For groups with rows.
 
-    Each part of a concatenation has an axis of its own along it, and may be as long as the rows of
-    the kernel that reduces the part.
+    Each part of a concatenation has an axis of its own, which may be as long as the rows of the
+    kernel that reduces the part.
     """
     axes = (*group.parallel, *group.reduced)
     own = [axis for axis in anchor.parallel if axis not in axes]
@@ -76,14 +77,14 @@ def axes_of_box(anchor: Anchor, group: FusionGroup) -> dict[Axis, Axis] | None:
 def _with_axes(
     anchor: Anchor, at: dict[Axis, Affine], group: FusionGroup, maker: AnchorMaker
 ) -> Anchor:
-    """A value over the rows and along their elements, with its axes in terms of the group's."""
+    """A value over the rows and the elements along them, its axes in terms of the group's."""
     index = tuple(substitute(item, at) for item in anchor.index)
     found = replace(anchor, index=index, parallel=(*group.parallel, *group.reduced))
     return _walked_in(found, group, maker)
 
 
 def _along_rows(anchor: Anchor, group: FusionGroup, maker: AnchorMaker) -> Anchor:
-    """The anchor with its rows, or positions, matched with those of a group by number."""
+    """The anchor with its rows, or positions, matched with those of a group."""
     index, guards = _axis_by_axis(anchor, group, maker) or _by_number(anchor, group, maker)
     member = None
     if anchor.member is not None:
@@ -107,10 +108,11 @@ def _along_rows(anchor: Anchor, group: FusionGroup, maker: AnchorMaker) -> Ancho
 def _axis_by_axis(
     anchor: Anchor, group: FusionGroup, maker: AnchorMaker
 ) -> tuple[Index, Guards] | None:
-    """The element and the guards of a box that is little shorter than the nest of a flat group.
+    """The element and the guards of a box that is slightly smaller than the nest of a flat group,
+    with axes matched one by one. None for other boxes.
 
-    A program has the same rows of both then, and loads once what both read of them, as the
-    halves of 57 elements do that are rotated. Matched by number they drift apart.
+    A program then has the same rows of both and loads shared elements once, as for the two halves
+    of a rotation of 57 elements. Matched by number, their rows would drift apart.
     """
     few = 2 * hint(anchor.loops.row_extent) < hint(group.loops.row_extent)
     if anchor.part is None or group.reduced or few:
@@ -131,26 +133,27 @@ def _axis_by_axis(
 
 
 def _by_number(anchor: Anchor, group: FusionGroup, maker: AnchorMaker) -> tuple[Index, Guards]:
-    """The element and the guards where positions are matched by their row-major number."""
+    """The element and the guards if positions are matched by their row-major number."""
     position = _position(_flat_axes(group, maker))
     guard = Guard(position, 0, extent(anchor.parallel))
     return _at(anchor, position, maker), () if guard.always else (guard,)
 
 
 def _stored_axes(anchor: Anchor, maker: AnchorMaker) -> tuple[Axis, ...]:
-    """The axes of a box in the order of the memory that it is stored to."""
+    """The axes of a box in the memory order of its store."""
     return order_axes(anchor.parallel, [maker.traffic.of_store(anchor.store)])
 
 
 def _flat_axes(group: FusionGroup, maker: AnchorMaker) -> tuple[Axis, ...]:
-    """A group's axes of results, of a flat kernel in the order of its memory."""
+    """A group's parallel axes; those of a flat kernel in memory order."""
     if group.reduced or len(group.parallel) < 2:
         return group.parallel
     return order_axes(group.parallel, maker.traffic(group.reads, group.stores))
 
 
 def _at(anchor: Anchor, position: Affine, maker: AnchorMaker) -> Index:
-    """The element that an anchor computes at a position; of a stored value as memory lies."""
+    """The element that an anchor computes at a position; positions of a stored value are numbered
+    in memory order."""
     if anchor.member is not None or anchor.scatter is not None:
         return unravel(position, anchor.sizes)
     if anchor.part is not None:
@@ -162,7 +165,7 @@ def _at(anchor: Anchor, position: Affine, maker: AnchorMaker) -> Index:
 
 
 def _walked_in(anchor: Anchor, group: FusionGroup, maker: AnchorMaker) -> Anchor:
-    """An anchor with what it reads in the axes of a group."""
+    """An anchor with its footprint in terms of the axes of a group."""
     computed_at = {**maker.home_index, **group.computed_at}
     return replace(anchor, footprint=maker.footprint(anchor, computed_at))
 
@@ -170,7 +173,7 @@ def _walked_in(anchor: Anchor, group: FusionGroup, maker: AnchorMaker) -> Anchor
 def _in_box(anchor: Anchor, axes: tuple[Axis, ...], position: Affine) -> Index:
     """The element of its value that an anchor over a box computes at a position of its axes."""
     places = unravel(position, _extents(axes))
-    # A guard keeps the first axis to its extent where a kernel has more positions.
+    # If the kernel has more positions, a guard bounds the first axis.
     at = {
         axis: digit(Bounded(place, axis.extent)) for axis, place in zip(axes, places, strict=True)
     }

@@ -1,7 +1,7 @@
-"""The boxes in which stored values are computed, where it may pay to compute them box by box.
+"""Regions: boxes of a stored value's elements, each with a loop nest of its own, where that pays.
 
-A value that is pieced together has those of ``loop_partitioning``. Others are cut as one of these
-is, so that one kernel can have both.
+The regions of a concatenated or padded value come from ``loop_partitioning``. Other values are cut
+in the same way as one of these, so that one kernel can store both.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .element_reads import ElementReads
 from .loop_partitioning import MOST_EVEN, LoopPartitioner
 
 MOST_REGIONS = 32
-"""A value is cut into this many boxes at most. One kernel may compute all of them."""
+"""Most boxes of a value. One kernel may compute all of them."""
 
 
 @dataclass(frozen=True)
@@ -35,9 +35,9 @@ class Region:
     Attributes
     ----------
     axes : tuple of Axis
-        Its loop nest.
+        The loop nest of the box.
     index : Index
-        The element of the value at a position.
+        The element of the value at a position of the loop nest.
     """
 
     axes: tuple[Axis, ...]
@@ -45,12 +45,12 @@ class Region:
 
 
 class RegionFinder:
-    """Finds the boxes that values of a fusion are computed in.
+    """Finds the regions of the values of a fusion.
 
     Parameters
     ----------
     elements : ElementReads
-        Has what the elements of its values are computed from.
+        The reads by which the elements of the fusion's values are computed.
     """
 
     def __init__(self, elements: ElementReads, axes: AtomicAxes) -> None:
@@ -60,22 +60,22 @@ class RegionFinder:
         self._cut: dict[Value, tuple[Region, ...]] = {}
 
     def found(self, value: Value, count: int | None) -> tuple[Region, ...]:
-        """The boxes in which a stored value may be computed. Empty where it is not to be cut.
+        """The regions of a stored value. Empty if it is not to be cut.
 
-        A value that is not pieced together is cut like one of as many elements that was asked about
-        before: one kernel can then have both.
+        A value that is not concatenated or padded is cut like an earlier one of as many elements,
+        so that one kernel can store both.
 
         Parameters
         ----------
         count : int or None
-            The boxes that a given schedule has of it. It gets so many at any sizes, whether or not
-            the heuristics would cut it there.
+            The number of regions that a given schedule has of it. It is cut into so many at any
+            sizes, whether or not the heuristics would do so.
         """
         if value not in self.pieced and not self._cut:
             return ()
         start = Read(value, self.axes.index(value))
         if any(isinstance(op_of(node).form, Random) for node, _ in self.elements.computed(start)):
-            return ()  # neighbours in memory draw their numbers together
+            return ()  # adjacent elements share random counters
         if value not in self.pieced:
             alike = (self._like(value, other, boxes) for other, boxes in self._cut.items())
             return next(filter(None, alike), ())
@@ -88,7 +88,7 @@ class RegionFinder:
         return tuple(self._at_home(region, value) for region in regions)
 
     def _boxes(self, start: Read, axes: tuple[Axis, ...], count: int | None) -> list[Box]:
-        """The boxes of a value: those that are worth it, or as many as it is to have."""
+        """The boxes of a value: those that pay, or ``count`` of them."""
         chosen = self._worth_storing(start, axes)
         if count is None or len(chosen) == count:
             return chosen
@@ -99,13 +99,11 @@ class RegionFinder:
         return chosen
 
     def _worth_storing(self, start: Read, axes: tuple[Axis, ...]) -> list[Box]:
-        """The boxes of a value: equal ones, that one kernel may have all, where these are few.
-
-        A kernel has the code of each of its boxes.
-        """
+        """The boxes of a value that are worth a store of their own: boxes of equal shape if they
+        are few, so that one kernel can compute all of them. Its text has code for each box."""
         equal = self._partitioned(start, axes, equal_parts=True)
         if len(equal) <= MOST_EVEN:
-            return equal  # few, however many parts there are
+            return equal
         found = self._partitioned(start, axes, equal_parts=False)
         return equal if len(equal) <= MOST_EVEN * len(found) else found
 
@@ -118,7 +116,7 @@ class RegionFinder:
         return partitioner.boxes(start.index, axes, MOST_REGIONS)
 
     def _like(self, value: Value, other: Value, boxes: tuple[Region, ...]) -> tuple[Region, ...]:
-        """Boxes of ``value`` that match those of ``other``; empty where there are none."""
+        """Regions of ``value`` that match those of ``other``; empty if there are none."""
         sizes, count = value.tensor.sizes, len(boxes)
         known = all(map(is_known_equal, sizes, other.tensor.sizes))
         if known and len(sizes) == other.tensor.rank:
@@ -138,7 +136,7 @@ class RegionFinder:
         return ()
 
     def _at_home(self, region: Region, value: Value) -> Region:
-        """A region computed from reduction results, over the axes of these where it can be."""
+        """A region over the axes of the reduction results that it is computed from, if any."""
         read = Read(value, region.index)
         operands, anchored = self.elements.operands, self.elements.anchored
         found = [item for node, at in self.elements.computed(read) for item in operands(node, at)]
@@ -153,7 +151,7 @@ class RegionFinder:
         return region
 
     def _atoms_of(self, read: Read, axes: tuple[Axis, ...]) -> dict[Axis, Affine] | None:
-        """The axes of a region in terms of those of a value that it reads one to one."""
+        """The axes of a region in terms of those of a value, if it reads each element once."""
         places: dict[Axis, int] = {}
         for place, (item, size) in enumerate(zip(read.index, read.value.tensor.sizes, strict=True)):
             axis = next(iter(item.axes()), None)
@@ -171,7 +169,7 @@ class RegionFinder:
 
 
 def _pieced(fusion: Fusion) -> frozenset[Value]:
-    """The values whose elements come from several places, each a range of positions."""
+    """The values that are concatenated or padded, or computed from such values by fused ops."""
     found: set[Value] = set()
     for node in fusion.nodes:
         form = op_of(node).form

@@ -1,4 +1,4 @@
-"""An anchor and a group in, how the anchor's loop nest lies in the group's out."""
+"""``Nesting``: how the loop nest of an anchor fits into that of a group, if it does."""
 
 from __future__ import annotations
 
@@ -15,18 +15,19 @@ from ..segments.member import Share
 
 
 class Nesting(Enum):
-    """How the loop nest of an anchor lies in that of a group.
+    """How the loop nest of an anchor fits into that of a group.
 
     Attributes
     ----------
     SAME_AXES
-        Over the group's axes.
+        Its axes are axes of the group.
     OVER_ROWS
         It reduces over the group's rows, and keeps the axes along them.
     CO_REDUCED
-        It reduces results of some of the group's rows, all of which one program has.
+        It reduces results of several rows of the group, all of which one program computes.
     SAME_EXTENTS
-        Over other axes of the same extents, or of fewer positions: it can be moved to the group's.
+        Its axes are others of the same extents, or of fewer positions: the group's can replace
+        them.
     """
 
     SAME_AXES = auto()
@@ -38,18 +39,18 @@ class Nesting(Enum):
 def nesting_of(
     anchor: Anchor, group: FusionGroup, co_reduces: bool, rider_bytes: int | None = None
 ) -> Nesting | None:
-    """How an anchor's loop nest lies in a group's. None where it does not.
+    """How an anchor's loop nest fits into a group's. None if it does not.
 
     Parameters
     ----------
     anchor : Anchor
-        In its own axes.
+        The anchor, over its own axes.
     group : FusionGroup
         The kernel to join.
     co_reduces : bool
-        Whether one program may have several rows, for the anchor to reduce their results.
+        Whether one program may have several rows, so that the anchor can reduce their results.
     rider_bytes : int, optional
-        The largest result that may join a flat kernel over more elements. By default any may.
+        Most bytes of a result that joins a flat kernel over more elements. No bound by default.
     """
     mine = None if anchor.member is None else anchor.member.share
     if mine is not None:
@@ -71,14 +72,14 @@ def _alike(share: Share | None, group: FusionGroup) -> bool:
 
 
 def _of_stored(anchor: Anchor, group: FusionGroup, rider_bytes: int | None) -> Nesting | None:
-    """A stored value lies over all axes of a kernel, over its rows, or along them."""
+    """The nesting of a stored value: over all axes of a kernel, over its rows, or along them."""
     parallel = anchor.loops.rows
     rows, inner = group.loops.rows, group.loops.inner
     if not inner:
         if parallel == rows:
             return Nesting.SAME_AXES
         return _of_same_extents(anchor, group) or _of_fewer_elements(anchor, group, rider_bytes)
-    # Where programs reduce parts of the rows, every part would write what has fewer axes.
+    # If programs reduce parts of the rows, every part would store a value with fewer axes.
     in_parts = bool(group.outer) and group.outer[0].share is not None
     fewer = inner.union(group.batch_axes) if group.outer else rows.difference(group.co_reduced)
     if parallel in (rows, rows | inner) or (parallel == fewer and not in_parts):
@@ -90,7 +91,7 @@ def _of_stored(anchor: Anchor, group: FusionGroup, rider_bytes: int | None) -> N
 
 
 def _follows(anchor: Anchor, group: FusionGroup) -> bool:
-    """Whether a value is made of a reduction over other axes of the same extents, moved here."""
+    """Whether a value depends on a reduction whose axes were replaced by the group's."""
     if anchor.footprint.at_own_index.isdisjoint(group.computed_at):
         return False
     mine, others = anchor.loops.row_extent, group.loops
@@ -120,7 +121,7 @@ def _of_reduction(anchor: Anchor, group: FusionGroup) -> Nesting | None:
 
 
 def _co_reduced(anchor: Anchor, group: FusionGroup) -> Nesting | None:
-    """A reduction of results of a group's rows, where one program has those rows."""
+    """The nesting of a reduction of results of a group's rows, which one program computes."""
     rows, across = group.loops.rows, anchor.loops.inner
     if anchor.member is None or anchor.is_scan or group.scans or group.outer or group.core:
         return None
@@ -141,7 +142,8 @@ def _around_core(anchor: Anchor, group: FusionGroup) -> Nesting | None:
 
 
 def _of_fewer_elements(anchor: Anchor, group: FusionGroup, most: int | None) -> Nesting | None:
-    """A result computed by the first programs of a flat kernel: that saves a launch."""
+    """The nesting of a small result, which the first programs of a flat kernel compute: that saves
+    a launch."""
     elements = anchor.loops.row_extent
     small = most is None or hint(elements) * anchor.value.dtype.info.bits // 8 <= most
     fewer = small and assume_less(0, elements) and assume_less(elements, group.loops.row_extent)

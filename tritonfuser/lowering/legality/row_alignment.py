@@ -17,14 +17,13 @@ def why_not_aligned(
     Parameters
     ----------
     segment : Segment
-        Its rows are contiguous where ``row_start`` says so.
+        It has contiguous rows if it has a ``row_start``.
     tiling : RowTiling
-        The tiles. The last tail has the elements beside whole vectors.
+        The tiles. The last tail has the row's edges: the elements outside of whole vectors.
     loops_over_rows : bool
-        Whether a program has more than one row in a loop. They must all begin at the same place of
-        a vector.
+        Whether a program loops over rows. They must all begin at the same offset in a vector.
     parts : int
-        Programs that share a row. The tiles are a part of it.
+        Programs that share a row. The tiles are those of one part.
     """
     if not tiling.can_align:
         return "kernels of its scheduler have none"
@@ -39,7 +38,7 @@ def why_not_aligned(
 
 
 def _why_not_held(row: int, tiling: RowTiling, parts: int) -> str | None:
-    """None, or why tiles do not hold a row: its whole vectors, and up to two beside them."""
+    """None, or why tiles do not hold a row: its whole vectors, and edges of up to two vectors."""
     vector, tails = tiling.align, tiling.tails
     edges = tails[-1] if tails else 0
     if assume_less(row, vector):
@@ -59,8 +58,9 @@ def _why_not_held(row: int, tiling: RowTiling, parts: int) -> str | None:
 
 
 def _why_not_behind_blocks(row: int, tiling: RowTiling) -> str | None:
-    """None, or why tails do not hold what a loop leaves of whole vectors. It has the blocks that
-    all rows have, wherever they begin; without such tails its last block has a mask."""
+    """None, or why tails do not hold the whole vectors that remain after the loop. The loop has the
+    number of blocks that every row has, wherever it begins. Without such tails its last block is
+    masked."""
     least, most = whole_elements(row, tiling.align)
     behind = sum(tiling.tails[:-1])
     if not 0 < behind < tiling.block or assume_at_most(most, tiling.block + behind):

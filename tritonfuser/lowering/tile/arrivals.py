@@ -1,9 +1,10 @@
-"""Arrival counters: which programs of a kernel produce what a tile of a later segment reads.
+"""Arrival counters: which programs of a kernel compute the inputs of a later segment's tile.
 
-The programs of the first kernel are numbered along the axes of its grid: some that the second
-segment reduces, the parts, and others that it keeps. ``sum`` over 8192 rows of 1024 columns in 32
-parts and tiles of 64 columns has programs ``part * 16 + columns``. 32 of them arrive at each of 16
-counters, and the last one sums up the 64 columns of all parts.
+The last program to arrive at a counter computes tiles of the later segment. The programs of the
+kernel are numbered along the axes of its grid: the parts, which the later segment reduces, and axes
+that it keeps. A sum over 8192 rows of 1024 columns in 32 parts and tiles of 64 columns has programs
+``part * 16 + columns``. 32 of them arrive at each of 16 counters, and the last one sums the 64
+columns of all parts.
 """
 
 from __future__ import annotations
@@ -21,21 +22,21 @@ from .flat_nest import before_rest, flat_programs
 
 @dataclass(frozen=True, slots=True)
 class Arrivals:
-    """How the programs of a kernel meet at counters.
+    """How the programs of a kernel are assigned to counters.
 
     Attributes
     ----------
     counters : int
-        Counters. Each stands for neighbouring tiles of the segment that is finished.
+        Number of counters. Each stands for adjacent tiles of the later segment.
     programs : int
-        Programs that arrive at each.
+        Number of programs that arrive at each counter.
     step : int
-        Programs from one of them to the next: those between arrive at other counters.
+        Distance between the numbers of two successive programs of a counter.
     tiles : int
-        Tiles that the last program at a counter finishes.
+        Number of tiles that the last program at a counter computes.
     width : int
-        Positions of those tiles, which begin at a tile. That of all together where there is one
-        counter, and the last tile may reach past them.
+        Positions of these tiles. With a single counter it is all positions, and the last tile may
+        reach past them.
     exact : bool
         Whether tiles have to divide ``width``.
     """
@@ -60,11 +61,11 @@ def why_no_tiles(segment: Segment) -> str | None:
 
 
 def arrivals(first: Segment, last: Segment, block: int = 0) -> Arrivals:
-    """Where the programs of a kernel meet to finish a segment.
+    """The counters at which programs of kernel ``first`` arrive, for tiles of segment ``last``.
 
-    The axes of what the second segment reads are the same in both. Where the tiles of one do not
-    divide those of the other, all programs meet at one counter, and so do those of a flat kernel of
-    which one has the elements behind the last whole vector.
+    Both segments have the same axes of the values that the second one reads. All programs share one
+    counter if the tiles of one segment do not divide those of the other, or if one program of a
+    flat kernel has the elements behind the last whole vector.
 
     Parameters
     ----------
@@ -82,8 +83,8 @@ def arrivals(first: Segment, last: Segment, block: int = 0) -> Arrivals:
         return whole
     parts = axes[places[0] : places[-1] + 1]
     kept = (*axes[: places[0]], *axes[places[-1] + 1 :])
-    apart = len(parts) != len(places) or over[: len(kept)] != kept
-    if apart or last.co_reduced:
+    is_contiguous = len(parts) == len(places)
+    if not is_contiguous or over[: len(kept)] != kept or last.co_reduced:
         return whole
     outer, count, inner = extent(axes[: places[0]]), extent(parts), extent(axes[places[-1] + 1 :])
     if is_known_multiple(inner, own):  # a tile is of one part
@@ -99,7 +100,7 @@ def arrivals(first: Segment, last: Segment, block: int = 0) -> Arrivals:
 
 
 def _programs(segment: Segment) -> int:
-    """How many programs a segment has in a kernel of its own."""
+    """The number of programs of a segment in a kernel of its own."""
     params = segment.kernel_params
     if isinstance(params, PointwiseParams):
         return flat_programs(segment, params)
@@ -108,13 +109,13 @@ def _programs(segment: Segment) -> int:
 
 
 def _has_rest(segment: Segment) -> bool:
-    """Whether one program has what is behind the last whole vector, so that programs differ."""
+    """Whether one program has only the elements behind the last whole vector."""
     params = segment.kernel_params
     return isinstance(params, PointwiseParams) and before_rest(segment, params) is not None
 
 
 def _programs_along(segment: Segment) -> tuple[tuple[Axis, ...], int]:
-    """The axes that programs are numbered along, and the positions that each has of them."""
+    """The axes along which programs are numbered, and the positions of each program along them."""
     axes = ordered_groups(segment, segment.params)
     parts = tuple(share.part for share in segment.shares[:1])
     own = 1 if segment.co_reduced else segment.kernel_params.positions

@@ -1,4 +1,4 @@
-"""The number of neighbouring elements in a thread."""
+"""The number of adjacent elements of a tile that a thread has."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ RANDOM_INSTRUCTIONS = 10
 """Instructions of a random number: five wide multiplies and as much logic."""
 
 LOAD_INSTRUCTIONS = 2
-"""Instructions of one more load."""
+"""Instructions of an additional load."""
 
 
 def with_neighbours(nest: Nest, segment: Segment, outputs: Mapping[Value, tuple[int, ...]]) -> Nest:
-    """The nest, with no more neighbours in a thread than one vector of its widest store has.
+    """The nest, with no more adjacent elements in a thread than one vector of its widest store has.
 
-    Triton gives each store as many neighbours as 16 bytes hold, and loads as many as any store or
-    load. Results of several widths would each be computed anew for the lanes of their store, or be
-    handed from thread to thread through shared memory: a dropout that stores its mask of one byte
-    beside results of two drew each random number twice.
+    Triton gives a thread of each store as many adjacent elements as 16 bytes hold, and of loads the
+    most of any store or load. Results of several widths would be recomputed in the layout of each
+    store, or converted through shared memory: a dropout with a mask of one byte and results of two
+    bytes drew each random number twice.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def with_neighbours(nest: Nest, segment: Segment, outputs: Mapping[Value, tuple[
 
 
 def _is_lone_row(nest: Nest, tile: Tile) -> bool:
-    """Whether a program has one row in one tile, which the row does not fill."""
+    """Whether a program has one row in one tile, which reaches past the end of the row."""
     others = [t for t in nest.tiles if t.block is not None and t != tile]
     known = not is_size(tile.axis.extent) and nest.loop is None
     return known and not others and tile.masked
@@ -85,10 +85,11 @@ def _is_lone_row(nest: Nest, tile: Tile) -> bool:
 def _best_filling(
     problem: Problem, tile: Tile, loads: list[Stream], most: int, params: HeuristicParams
 ) -> int:
-    """Neighbours a thread, from ``most`` down, with the fewest instructions past a row's end.
+    """The number of adjacent elements, at most ``most``, with the fewest instructions behind the
+    end of a row.
 
-    The threads take ``threads * neighbours`` elements at a time. The compiler knows which of these
-    chunks lie behind the end of the row, and drops them with their random numbers.
+    All threads together take chunks of ``threads * count`` elements. The compiler drops chunks that
+    begin behind the end of the row, with their random numbers.
     """
     threads = getattr(params, "num_warps", 1) * problem.device.warp_size
     each = problem.ops_per_element + RANDOM_INSTRUCTIONS
@@ -105,19 +106,19 @@ def _best_filling(
 
 
 def _widest(loads: list[Stream], stored: list[int]) -> int:
-    """Elements of a vector of the narrowest tensor: what a thread has without a limit."""
+    """Elements of a vector of the narrowest tensor: the number without a limit."""
     found = (*stored, *(s.item_bytes for s in loads))
     return VECTOR_BYTES // min(found, default=VECTOR_BYTES)
 
 
 def _row_tile(nest: Nest, segment: Segment, problem: Problem) -> Tile | None:
-    """The tile along which the memory of the kernel lies. None for kernels of other kinds."""
+    """The tile along which most tensors are contiguous. None for other kinds of kernels."""
     if isinstance(segment.params, PointwiseParams | OuterPersistentParams):
         wanted = "x"
     elif isinstance(segment.params, InnerPersistentParams | InnerOuterPersistentParams):
         wanted = "r"
     elif isinstance(segment.params, ReductionParams) and segment.params.num_stages == 1:
-        # What a pipeline has loaded is in shared memory, from where each use has its own layout.
+        # A pipeline loads into shared memory, from which each use is read in its own layout.
         wanted = "r" if choose(env_of(problem), _lies_along_rows, problem) else "x"
     else:
         return None
@@ -125,7 +126,7 @@ def _row_tile(nest: Nest, segment: Segment, problem: Problem) -> Tile | None:
 
 
 def _lies_along_rows(problem: Problem) -> bool:
-    """Whether the memory of most of what a kernel touches lies along its rows."""
+    """Whether the rows of most tensors are contiguous."""
     return problem.inner
 
 
@@ -137,7 +138,7 @@ def _stored_bytes(
     positions = hint(segment.problem.parallel) * hint(segment.problem.reduced)
     found: list[int] = []
     for store in segment.stores:
-        # Of small results that ride along, few lanes store elements.
+        # Few lanes store elements of small results.
         if store.scatter is not None or 2 * hint(store.value.tensor.numel) < positions:
             continue
         offset = offset_of(nest.maps.blocks.index(store.index), outputs[store.value])
@@ -148,8 +149,8 @@ def _stored_bytes(
 
 
 def _neighbours(problem: Problem, loads: list[Stream], stored: list[int]) -> int:
-    """Elements of a vector of the widest store; 0 where no other tensor has more, or it costs more
-    instructions for further loads than it saves."""
+    """Elements of a vector of the widest store; 0 if no other tensor has more, or if the additional
+    loads cost more instructions than this saves."""
     if not stored:
         return 0
     count = VECTOR_BYTES // max(stored)
@@ -161,13 +162,13 @@ def _neighbours(problem: Problem, loads: list[Stream], stored: list[int]) -> int
 
 
 def _extra_load_instructions(loads: list[Stream], count: int) -> float:
-    """Instructions of an element for more loads than vectors of 16 bytes take."""
+    """Instructions for each element of loads that are narrower than 16 bytes."""
     more = (max(1 / count - load.item_bytes / VECTOR_BYTES, 0) for load in loads)
     return LOAD_INSTRUCTIONS * sum(more)
 
 
 def _limited(nest: Nest, names: Container[str], most: int) -> Nest:
-    """The nest with at most ``most`` neighbours a thread along the named tiles."""
+    """The nest with at most ``most`` adjacent elements in a thread along the named tiles."""
 
     def limited(tile: Tile) -> Tile:
         fits = tile.block is not None and not tile.scattered and tile.width > most > 1

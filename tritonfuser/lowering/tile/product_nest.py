@@ -27,19 +27,19 @@ class ProductNest(Nest):
     """The kernel axes of a matrix product.
 
     The grid's axis ``tile`` numbers the tiles of the result: batch ``z``, row, column. The left
-    operand lies over ``m`` and ``k``. The right operand lies over ``kk``, the positions of ``k``
-    down a column, and ``c``. The result lies over ``m`` and ``n``. Where the result is finished in
-    parts, ``n`` is a part of ``c``; else there is no ``c``, and the right operand lies over ``n``.
-    Where columns are reduced behind the product, ``n`` is within a part, and ``w`` numbers parts.
+    operand has the axes ``m`` and ``k``, the right one ``kk`` and ``c``, and the result ``m`` and
+    ``n``; ``kk`` has the positions of ``k``, along the first side of a tile. If the epilogue runs
+    over parts of a tile's columns, ``n`` is a part of ``c``; otherwise there is no ``c``, and the
+    right operand has ``n``. If columns are reduced after the product, ``w`` numbers the parts.
 
     Attributes
     ----------
     right : AxisMap
-        Where the segment's axes are for the right operand; ``maps`` holds for all else.
+        The segment's axes in terms of kernel axes for the right operand; ``maps`` for all else.
     rows, columns : int
-        Tiles of the result along its rows and its columns.
+        Numbers of tiles of the result along ``m`` and along its columns.
     descriptors : bool
-        Whether loads and stores go through the copy engine where layouts allow it.
+        Whether loads and stores use tensor descriptors (TMA) where layouts allow it.
     """
 
     right: AxisMap
@@ -49,15 +49,15 @@ class ProductNest(Nest):
 
     @property
     def column(self) -> str:
-        """The kernel axis of the columns of a whole tile."""
+        """The name of the kernel axis of all columns of a tile."""
         return "c" if any(t.name == "c" for t in self.tiles) else "n"
 
     def tile(self, name: str) -> Tile:
-        """The kernel axis of a name."""
+        """The kernel axis with a name."""
         return next(t for t in self.tiles if t.name == name)
 
     def ask_sizes(self, inputs: Strides) -> None:
-        # Programs that loop over tiles, and tiles in one row or one column, are written otherwise.
+        # Kernels differ if programs loop over tiles, or if all tiles are in one row or column.
         ((tile, programs),) = self.grid
         assume_less(programs, tile.axis.extent)
         assume_less(1, self.tile("z").axis.extent)
@@ -66,16 +66,16 @@ class ProductNest(Nest):
         if not assume_equal(self.rows, 1):
             assume_equal(self.columns, 1)
         if self.descriptors:
-            _ask_rows_apart(inputs)
+            _ask_disjoint_rows(inputs)
 
 
-def _ask_rows_apart(inputs: Strides) -> None:
-    """Tensor descriptors take matrices whose rows do not overlap."""
+def _ask_disjoint_rows(inputs: Strides) -> None:
+    """Assume that rows of matrices do not overlap, as tensor descriptors need it."""
     for value, strides in inputs.items():
         dims = list(zip(value.tensor.sizes, strides, strict=True))[-2:]
-        for (size, step), (_, apart) in (dims, dims[::-1]) if len(dims) == 2 else ():
+        for (size, step), (_, pitch) in (dims, dims[::-1]) if len(dims) == 2 else ():
             if is_known_equal(step, 1):
-                assume_at_most(size, apart)
+                assume_at_most(size, pitch)
 
 
 def product_nest(segment: Segment, params: MatmulParams) -> ProductNest:
@@ -86,9 +86,9 @@ def product_nest(segment: Segment, params: MatmulParams) -> ProductNest:
     m, m_axes = tile_over("m", axes_in_order(row), params.block_m)
     k, k_axes = tile_over("k", product.across, params.block_k, 1)
     kk, kk_axes = tile_over("kk", product.across, params.block_k)
-    apart = params.parts > 1 or bool(reductions)
-    c, c_axes = tile_over("c" if apart else "n", columns, params.block_n, 1)
-    # Behind the product its columns are reduced a part of a tile at a time: w counts the parts.
+    in_parts = params.parts > 1 or bool(reductions)
+    c, c_axes = tile_over("c" if in_parts else "n", columns, params.block_n, 1)
+    # A reduction after the product takes one part of a tile's columns at a time: w numbers them.
     inner = reductions[0].across if reductions else columns
     w, w_axes = tile_over("w", tuple(a for a in columns if a not in inner), None)
     inside = tuple(a for a in columns if a in inner)
@@ -102,7 +102,7 @@ def product_nest(segment: Segment, params: MatmulParams) -> ProductNest:
     shared = {**z_axes, **m_axes}
     return ProductNest(
         tiles=(z, m, k, replace(kk, block="KBLOCK"), *((w,) if reductions else ()))
-        + ((replace(c, block="NBLOCK"), n) if apart else (n,)),
+        + ((replace(c, block="NBLOCK"), n) if in_parts else (n,)),
         loop="k",
         grid=((tile, assume_min(total, params.programs) if params.programs else total),),
         maps=RowMaps(AxisMap({**shared, **n_axes, **w_axes, **k_axes})),
