@@ -83,7 +83,7 @@ def test_only_those_segments_change():
     assert [one == other for one, other in sources].count(False) == 1
 
 
-def test_a_kernel_that_takes_as_many_again_is_not_taken(monkeypatch):
+def test_a_kernel_that_takes_as_many_registers_again_is_refused(monkeypatch):
     taken = lowering_feedback._compiled_registers
 
     def as_many(segment, kernel, params=None):
@@ -94,7 +94,7 @@ def test_a_kernel_that_takes_as_many_again_is_not_taken(monkeypatch):
     assert to_compile() == first()
 
 
-def test_a_kernel_that_spills_is_not_taken(monkeypatch):
+def test_a_kernel_that_spills_is_refused(monkeypatch):
     before = first()
     texts = {source.text for source in before.sources}
     spilled = property(lambda kernel: 8 * (kernel.source.text not in texts))

@@ -61,7 +61,7 @@ def test_numbers_are_in_the_order_of_the_space(name):
 
 
 @pytest.mark.parametrize("name", kinds())
-def test_what_is_beside_differs_by_one_step(name):
+def test_neighbours_differ_by_one_step(name):
     _, space, candidates = searched(PROBLEMS[name])
     is_in = {*candidates.numbers()}
     for number in candidates.numbers()[::7]:

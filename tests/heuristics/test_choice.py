@@ -80,7 +80,7 @@ def test_far_from_the_bound_the_model_chooses():
     assert f"{1e6 * after:.3g} us" in said and str(POOR) in said
 
 
-def test_short_pieces_far_apart_are_not_stored_for_fewer_instructions():
+def test_short_runs_are_not_stored_for_fewer_instructions():
     """H200, a gelu backward and its bias gradient, 128 x 262144 in bf16: 1.7 times as long."""
     wide = Stream(
         item_bytes=2, along_r=True, x_stride=1, r_stride=262144, total_bytes=128 * 262144 * 2
@@ -434,7 +434,7 @@ def test_columns_have_no_more_warps_where_they_would_take_longer():
 
 
 @pytest.mark.parametrize("outer_members", [0, 2])
-def test_kept_rows_have_no_more_warps_than_hold_all_registers(outer_members):
+def test_rows_in_registers_have_no_more_warps_than_hold_all_registers(outer_members):
     """Rows that stay in registers take as many of 16 warps as of 8."""
     stream = Stream(item_bytes=4, x_stride=8192, total_bytes=4 << 25)
     weight = Stream(item_bytes=4, along_x=False, x_stride=0, total_bytes=4 << 13)

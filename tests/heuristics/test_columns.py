@@ -217,13 +217,13 @@ def test_a_small_sum_is_spread_over_programs_and_not_over_kernels():
     assert ceil_div(1024, params["block_x"]) >= SMS // 3
 
 
-def test_a_vector_beside_the_matrix_does_not_say_how_rows_lie():
+def test_a_vector_does_not_decide_which_rows_are_contiguous():
     vector = Stream(item_bytes=4, x_stride=2048, r_stride=1, total_bytes=4 * 8192)
     _, params = proposed(summed(2048, 8200, 2, vector))
     assert params["block_x"] == 64
 
 
-def test_columns_that_fit_are_kept():
+def test_columns_that_fit_stay_in_registers():
     for rows in (100, 512, 1024):
         name, params = proposed(normalised(rows, 1 << 16))
         assert name == "outer_persistent"
@@ -415,7 +415,7 @@ def test_a_tail_behind_a_loop_is_a_part_of_a_step(tails, steps):
     assert tile.pieces == (2 if tails == (8,) else 1)
 
 
-def test_edges_as_wide_as_a_block_are_reduced_apart():
+def test_edges_as_wide_as_a_block_are_reduced_separately():
     """They are the elements beside the whole vectors of a row, and lie at both of its ends."""
     params = replace(PEELED, block_x=1, block_r=16, tails=(16,), align=8)
     rows = summed(1000, 4096)

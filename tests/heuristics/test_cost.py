@@ -271,7 +271,7 @@ def test_what_all_rows_share_is_loaded_once_before_a_loop_over_rows():
     assert (more.loaded - less.loaded) * 2 * 2048 == pytest.approx(each)
 
 
-def test_narrow_loads_are_as_far_apart_as_the_widest_of_their_tile():
+def test_narrow_loads_have_the_layout_of_the_widest_of_their_tile():
     """Triton lays all loads of a tile out alike: those of single elements leave gaps."""
     wide = Stream(item_bytes=2, x_stride=4096, total_bytes=2 * 4096 * 4096)
     narrow = replace(wide, x_stride=4097, total_bytes=2 * 4096 * 4097)

@@ -57,7 +57,7 @@ def test_a_reduction_has_several_rows_in_a_tile(body: Any, area: int) -> None:
 
 
 @pytest.mark.parametrize("area", [32, 100, 784])
-def test_rows_that_fit_together_fill_the_sectors_of_what_lies_across(area: int) -> None:
+def test_rows_that_fit_together_fill_the_sectors_of_strided_tensors(area: int) -> None:
     given = crossing(64, 192, area)
     found = lowered(record(normed, given), given)
     assert schedulers(found) == ["inner_persistent"]
@@ -74,7 +74,7 @@ def test_pairs_of_rows_whose_tiles_are_a_block_and_tails(area: int) -> None:
     assert all(piece.params.num_warps in (1, 2, 4, 8, 16) for piece in found.segmented.segments)
 
 
-def test_rows_that_all_tensors_lie_along_are_kept() -> None:
+def test_contiguous_rows_of_all_tensors_need_no_second_side() -> None:
     def body(fd: Any, x: Any, y: Any) -> Any:
         made = fd.ops.mul(x, y)
         return fd.ops.sub(made, fd.ops.max(made, [2], keepdim=True))
@@ -109,7 +109,7 @@ def test_transposes_with_odd_runs(area: int) -> None:
     assert schedulers(found) == ["transpose"]
 
 
-def test_results_lie_along_the_other_tensors_axis_in_parts_too() -> None:
+def test_results_run_along_the_other_tensors_axis_in_parts_too() -> None:
     """Rows lie along one tensor in any order, so they are in the order of the other."""
 
     def body(fd: Any, mask: Any, dy: Any, x: Any) -> Any:
@@ -124,7 +124,7 @@ def test_results_lie_along_the_other_tensors_axis_in_parts_too() -> None:
     assert directions == {(True, False), (False, True)}
 
 
-def test_a_tensor_that_lies_across_both_axes_stays_out() -> None:
+def test_a_tensor_strided_along_both_axes_stays_out() -> None:
     """Sums over images of [t, c] do not store what lies along t."""
 
     def body(fd: Any, x: Any, y: Any) -> Any:
@@ -191,14 +191,14 @@ def test_loads_of_a_transpose_take_registers_for_their_addresses() -> None:
     assert found[1] > found[0] + 8
 
 
-def test_an_axis_is_once_in_what_a_tensor_lies_along() -> None:
+def test_an_axis_counts_once_for_a_tensor() -> None:
     """Of indices that are sums, as of a padded patch, one axis may have several terms."""
     terms = StrideTerm(0, 1, 16, 1), StrideTerm(0, 1, 1, 16), StrideTerm(1, 1, 25, 16)
     assert contiguous_axes(Stream(item_bytes=2, stride_terms=terms)) == [0]
     assert contiguous_axes(Stream(item_bytes=2, stride_terms=(terms[0], terms[2]))) == [0, 1]
 
 
-def test_rows_that_begin_at_vectors_lie_apart_in_a_tensor_across_them() -> None:
+def test_aligned_rows_are_strided_in_a_tensor_across_them() -> None:
     """Each row of a tile is shifted by itself, so that none has a neighbour at its own positions.
 
     H100, rows of 2249 beside a tensor that lies across: 76 us with vectors, 53 without.

@@ -35,7 +35,7 @@ def test_neighbours_of_a_thread_share_a_draw() -> None:
 
 
 @pytest.mark.parametrize(("row", "block_y", "draws"), [(254, 64, 4), (254, 4, 2), (256, 64, 1)])
-def test_rows_of_odd_counters_are_drawn_apart_by_tiles_of_two_sides(
+def test_rows_of_odd_length_take_more_counters_in_tiles_of_two_sides(
     row: int, block_y: int, draws: int
 ) -> None:
     """H200, a dropout by tiles of 128 x 8: 288.8 million instructions, 106.6 by tiles of one side.
@@ -56,7 +56,7 @@ def test_tiles_in_another_order_than_what_is_drawn(order: tuple[int, ...], draws
     assert float(counting.counts(piece.params).draws) == draws
 
 
-def test_columns_are_drawn_apart_and_rows_are_not() -> None:
+def test_columns_take_a_counter_for_each_number_and_rows_do_not() -> None:
     def reduced(fd: Any, x: Any, dim: int) -> Any:
         return fd.ops.sum(dropped(fd, x), [dim])
 

@@ -139,7 +139,7 @@ def test_rows_of_a_load_have_windows_of_their_own():
     assert 8 < found.lines / found.accesses <= 16
 
 
-def test_hits_are_lost_where_the_windows_of_all_programs_of_a_multiprocessor_do_not_fit():
+def test_gathers_miss_if_the_windows_of_a_multiprocessors_programs_do_not_fit():
     """16 programs of 4 warps have a window of 64 KB each, two of 32 warps have two."""
     problem = picked(1 << 12, 1 << 14, 1 << 14)
     many, few = (PointwiseParams(block_x=32 * 8 * n, num_warps=n) for n in (4, 32))

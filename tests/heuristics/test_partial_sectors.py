@@ -1,4 +1,4 @@
-"""Sectors that tiles of rows share with others: which of them the L2 cache has lost until then."""
+"""Sectors that tiles of rows use in part: which of them the L2 cache evicts before their reuse."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def sector_refetch_bytes(piece: Any, params: OuterPersistentParams) -> float:
     return Times(piece.problem, ElementWork()).sector_refetch_bytes(params)
 
 
-def test_sectors_that_are_stored_in_parts_long_apart_are_moved_again() -> None:
+def test_sectors_stored_in_parts_at_a_long_reuse_distance_are_moved_again() -> None:
     """Results of 6 bytes: by rows as they are loaded all that share a sector are 8 MB apart. With
     the dim that the results are neighbours along beside the innermost one, 32 KB."""
     piece = one_segment(36, 1232, 538)
@@ -71,7 +71,7 @@ def test_sectors_that_are_stored_in_parts_long_apart_are_moved_again() -> None:
 
 
 @pytest.mark.parametrize("columns", [8, 32])
-def test_what_the_cache_holds_is_not_lost(columns: int) -> None:
+def test_what_the_cache_holds_is_not_evicted(columns: int) -> None:
     piece = one_segment(36, 128, columns)
     assert sector_refetch_bytes(piece, rows_as_loaded()) == pytest.approx(0, abs=1e5)
 
@@ -100,7 +100,7 @@ def with_sums_of_columns(fd: Any, x: Any, y: Any) -> Any:
     return *stored, fd.ops.sum(rows, [0, 1, 2])
 
 
-def test_the_axes_of_each_group_are_in_the_order_in_which_less_is_lost() -> None:
+def test_the_axes_of_each_group_are_in_the_order_of_fewest_refetched_bytes() -> None:
     """Programs have a part of the rows each. Rows that follow one another in the order of a factor
     stored in reverse are 39 KB apart; 98 bytes with two of the axes in turn."""
     x = torch.empty(2775, 64, 7, 7, dtype=torch.bfloat16, device="meta")
@@ -118,7 +118,7 @@ def test_the_axes_of_each_group_are_in_the_order_in_which_less_is_lost() -> None
     )
 
 
-def test_sizes_are_chosen_again_in_another_order() -> None:
+def test_sizes_are_chosen_for_the_other_order() -> None:
     """The size that loses least in one order of axes need not be the one for the order taken."""
     x = torch.empty(2769, 64, 7, 7, dtype=torch.bfloat16, device="meta")
     factor = torch.empty(7, 64, 2769, device="meta").permute(2, 1, 0)
@@ -180,7 +180,7 @@ def test_sectors_that_are_stored_in_part_are_written_twice(neighbours: int, time
 @pytest.mark.parametrize(
     ("columns", "share"), [(1 << 10, 0.0), (1001, 0.5), (1004, 0.5), (1008, 0.0)]
 )
-def test_ends_of_what_warps_store_are_moved_again(columns: int, share: float) -> None:
+def test_partial_sectors_at_the_ends_of_stores_are_moved_again(columns: int, share: float) -> None:
     """Rows of 1001 and 1004 numbers begin within a sector: each 128 bytes end in two in part."""
 
     def body(fd: Any, x: Any) -> Any:
@@ -197,7 +197,7 @@ def test_ends_of_what_warps_store_are_moved_again(columns: int, share: float) ->
     assert (time.resources["memory"] > before.resources["memory"]) == (share > 0)
 
 
-def test_gaps_that_other_stores_of_the_same_threads_fill_are_not() -> None:
+def test_gaps_that_stores_of_the_same_threads_fill_are_not() -> None:
     given = [torch.empty(64, 1 << 20, device="meta")]
     (piece,) = record(stored_across, given).segments(given, arch="sm_90").segments
     params = TransposeParams(block_x=64, block_y=4, num_warps=4)
@@ -250,7 +250,7 @@ def largest_permuted(fd: Any, x: Any, y: Any) -> Any:
     return fd.ops.max(x, [1]), fd.ops.sum(x, [1])
 
 
-def test_results_that_lie_across_are_written_by_pieces() -> None:
+def test_strided_results_are_written_in_partial_sectors() -> None:
     """H200: two results of 148,663,746 rows of four, by pieces of 4 bytes: 6.9 ms, where without
     them the model had 0.7. Single pieces at any distance took 15 to 21 ps each."""
     sizes = (20, 4, 231, 231)
@@ -296,7 +296,7 @@ def centred(fd: Any, x: Any) -> Any:
 
 
 @pytest.mark.parametrize(("axes", "share"), [((0, 1), 0.0), ((1, 0), 1.2)])
-def test_short_rows_that_lie_apart_are_written_in_part(axes: tuple[int, int], share: float) -> None:
+def test_short_strided_rows_are_written_in_part(axes: tuple[int, int], share: float) -> None:
     """H200, rows of 25 numbers of two bytes, 64 of them apart, among a kernel's 1.2 GB: 749 us, by
     the model 459 without these sectors and 570 with them. Rows that follow one another have ends
     within a program's."""

@@ -87,7 +87,7 @@ def interleaved(fd: Any, x: Any, y: Any) -> Any:
     return fd.ops.add(fd.ops.permute(x, [0, 2, 1]), y)
 
 
-def test_tensors_that_lie_across_give_a_second_side() -> None:
+def test_strided_tensors_give_a_second_side() -> None:
     cases: list[tuple[Any, tuple[tuple[int, ...], ...]]] = [
         (flipped, ((16, 512, 300), (16, 300, 512))),
         (broadcast, ((4096, 64, 360), (360, 64))),
@@ -100,9 +100,7 @@ def test_tensors_that_lie_across_give_a_second_side() -> None:
 
 
 @pytest.mark.parametrize(("batch", "rows", "sides"), [(16, 1 << 13, 2), (16, 64, 1), (2, 64, 1)])
-def test_what_is_read_again_after_the_l2_cache_has_lost_it_gives_one_too(
-    batch: int, rows: int, sides: int
-) -> None:
+def test_reads_that_miss_the_l2_cache_give_one_too(batch: int, rows: int, sides: int) -> None:
     """A mask for all of a batch: 64 MiB of it between each use, or less than 1 MiB."""
 
     def masked(fd: Any, x: Any, mask: Any) -> Any:
@@ -131,7 +129,7 @@ def test_a_side_of_several_axes(n: int, h: int, w: int, c: int) -> None:
     check(body, noise(n, c, h, w), noise(n, h, w, c))
 
 
-def test_halves_of_a_result_that_lie_across() -> None:
+def test_halves_of_a_strided_result() -> None:
     def body(fd: Any, x: Any, y: Any) -> Any:
         return fd.ops.cat([fd.ops.permute(x, [0, 2, 1]), y], 2)
 

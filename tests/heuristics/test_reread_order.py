@@ -1,4 +1,4 @@
-"""Tensors that later programs load again: what the L2 cache loses, and rows in another order."""
+"""Tensors that later programs load again: misses of the L2 cache, and the order of rows."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_rows_that_share_a_bias_follow_one_another(
     assert piece.params.axes == axes
 
 
-def test_lost_rereads_are_bytes_that_the_kernel_moves() -> None:
+def test_rereads_that_miss_are_bytes_that_the_kernel_moves() -> None:
     piece = one_segment(16, 1 << 14)
     slower = InnerPersistentParams(
         block_x=1, block_r=1024, persistent=True, num_warps=4, axes=(0, 1)

@@ -215,7 +215,7 @@ def test_few_elements_are_spread_over_the_device():
 
 
 @pytest.mark.parametrize("columns", [1, 7, 64, 1000, 4096, 12000])
-def test_rows_that_fit_are_kept(columns):
+def test_rows_that_fit_stay_in_registers(columns):
     params = schedulers.propose(norm(1 << 16, columns))
     assert vars(params)["persistent"]
     held = vars(params)["block_r"] + sum(vars(params)["tails"])

@@ -58,7 +58,7 @@ def test_the_order_of_programs_changes_nothing_but_bytes_in_vain(rows: int, colu
     assert differ
 
 
-def test_rereads_are_those_that_the_l2_cache_has_lost() -> None:
+def test_rereads_are_those_that_miss_the_l2_cache() -> None:
     """A tensor of 64 MiB for each of a batch of 8, of which one with all else is 192 MiB."""
     elements = 1 << 24
     batch, shared = StrideTerm(0, 1, 8, elements), StrideTerm(1, 1, elements, 1)

@@ -89,7 +89,7 @@ def test_fewer_warps_take_less_time_for_many_reductions():
     assert eight > 2 * one
 
 
-def test_a_tensor_that_lies_across_does_not_widen_the_vectors_of_rows():
+def test_a_strided_tensor_does_not_widen_the_vectors_of_rows():
     """Rows at odd elements: threads have single elements of many rows.
 
     H200, the moments of 10.8 million rows of 98, of which a half lies across, by tiles of 32 x 128
@@ -109,7 +109,7 @@ def test_a_tensor_that_lies_across_does_not_widen_the_vectors_of_rows():
     assert Counting(problem, work).counts(params).results == 2
 
 
-def test_some_reductions_are_in_the_layout_of_what_lies_across():
+def test_some_reductions_are_in_the_layout_of_a_strided_tensor():
     """Half of what rows are computed of lies along x, with eight neighbours a thread.
 
     H200, two sums of each of 41.7 million rows of 4: 1,659 us by tiles of 256 x 4 and four warps,

@@ -91,7 +91,7 @@ def test_rows_of_several_in_a_program_keep_their_dims():
 
 
 @pytest.mark.parametrize(("ahead", "joint"), [({"prefetch": True}, 0), ({"num_stages": 3}, 1)])
-def test_a_loop_that_begins_loads_in_registers_has_its_sums_apart(ahead, joint):
+def test_a_loop_that_prefetches_into_registers_exchanges_its_sums_separately(ahead, joint):
     """H200, a backward of layer norms of rows of 8194: 119 us, 146 with one exchange."""
 
     def body(fd, grad, x):
@@ -137,12 +137,12 @@ def test_what_stands_between_sums_stays_before_them():
         ([], *lines("b = tl.sum(y, 0) / 4")),
     ],
 )
-def test_sums_stay_apart_where_one_needs_the_other_or_they_differ(between, second):
+def test_sums_are_exchanged_separately_if_they_differ_or_depend_on_one_another(between, second):
     given = [summed("a", "x"), *between, second]
     assert sums_together(given) == given
 
 
-def test_what_threads_have_of_a_row_and_of_a_weight_stay_apart():
+def test_sums_of_a_row_and_of_a_weight_are_exchanged_separately():
     """Of rows and of a weight that they share threads have blocks of other shapes."""
 
     def body(fd, x, weight):

@@ -84,7 +84,7 @@ def test_rows_that_are_one_index_are_not_split() -> None:
     assert not record(body, inputs).schedule(inputs, arch="sm_90").rewrites.splits
 
 
-def test_rows_that_all_tensors_lie_along_alike_are_not_split(monkeypatch: Any) -> None:
+def test_rows_with_one_stride_order_are_not_split(monkeypatch: Any) -> None:
     """Sums of channels, as of a batch norm, in one order of two dims."""
     asked: list[tuple[int, int]] = []
 
