@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from ...ir import Fusion, Node, Value
+from ..access.backward_slice import BackwardSlice
 
 
 class Recomputation(NamedTuple):
@@ -26,22 +27,17 @@ class Recomputation(NamedTuple):
 def recomputation_of(
     fusion: Fusion, value: Value, is_loaded: Callable[[Value, Node], bool]
 ) -> Recomputation:
-    """Walks from a value back to inputs of the fusion, and to what a kernel loads.
+    """The nodes and the loads of a value's backward slice.
 
     Parameters
     ----------
     is_loaded : callable
         Whether the kernel loads a value, from it and its node.
     """
-    found, seen, stack = Recomputation([], []), {value}, [value]
-    while stack:
-        value = stack.pop()
-        node = fusion.producers.get(value)
-        if node is None or is_loaded(value, node):
-            found.loaded.append(value)
-            continue
-        found.nodes.append(node)
-        fresh = [v for v in dict.fromkeys(node.operands()) if v.is_tensor and v not in seen]
-        seen.update(fresh)
-        stack += fresh
+    found = Recomputation([], [])
+    for reached, node in BackwardSlice(fusion, value, is_loaded):
+        if node is None:
+            found.loaded.append(reached)
+        else:
+            found.nodes.append(node)
     return found

@@ -11,11 +11,12 @@ from ....ops.table import View
 from ....shapes.memory import Memory, contiguous_strides
 from ....symbolic.queries import is_known_equal
 from ....symbolic.sizes import hint
+from ...access.backward_slice import BackwardSlice
 from ...access.read_footprint import is_reducer
 from ...access.rough_instructions import is_fused, load_instructions, rough_instructions
 
 MOST_NODES = 64
-"""Most nodes of a value's computation whose instructions are counted."""
+"""The instructions of a value are counted until so many values of its slice are reached."""
 
 
 def candidates(fusion: Fusion) -> dict[Value, int]:
@@ -103,19 +104,12 @@ def _keeps_order(node: Node, form: View, operand: Value) -> bool:
 
 def computing_instructions(fusion: Fusion, value: Value) -> int | None:
     """Instructions to compute an element from tensors in memory. None if that takes a reduction."""
-    count = 0
-    seen = {value}
-    stack = [value]
-    while stack and len(seen) <= MOST_NODES:
-        node = fusion.producers.get(stack.pop())
-        if node is None:
-            continue
-        if not is_fused(node):
-            if is_reducer(node):
-                return None
-            continue
-        count += rough_instructions(node)
-        fresh = [v for v in dict.fromkeys(node.operands()) if v.is_tensor and v not in seen]
-        seen.update(fresh)
-        stack.extend(fresh)
+    count, walk = 0, BackwardSlice(fusion, value, lambda _, node: not is_fused(node))
+    for reached, node in walk:
+        if len(walk.reached) > MOST_NODES:
+            break
+        if node is not None:
+            count += rough_instructions(node)
+        elif reached in fusion.producers and is_reducer(fusion.producers[reached]):
+            return None
     return count

@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 from ....ir import Fusion, Node, Value
 from ....lazy import cached_property
@@ -19,6 +20,7 @@ from ....shapes.index_map import Index
 from ....symbolic.index_expr import Affine, Bounded
 from ....symbolic.sizes import hint
 from ...access.atomic_axes import AtomicAxes
+from ...access.backward_slice import BackwardSlice
 from ...access.read_footprint import Read, loaded_by, read_as, sources_of
 from ...access.rough_instructions import is_fused, rough_instructions
 from .materialize import materializable
@@ -186,16 +188,10 @@ class _Search(ABC):
 
     def _counts(self, node: Node) -> Iterator[int]:
         """The instructions of an element, added up node by node, each once: all partial sums."""
-        count, seen, stack = 0, {node.out}, [node]
-        while stack:
-            made = stack.pop()
-            count += rough_instructions(made)
-            yield count
-            for value in made.operands():
-                maker = self._fusion.producers.get(value)
-                if value not in seen and maker is not None and is_fused(maker):
-                    seen.add(value)
-                    stack.append(maker)
+        walk = BackwardSlice(
+            self._fusion, node.out, lambda _, maker: not is_fused(maker), scalars=True
+        )
+        return accumulate(rough_instructions(made) for _, made in walk if made is not None)
 
 
 class _ByViews(_Search):
