@@ -57,7 +57,8 @@ class Counts(NamedTuple):
     written_bytes : float
         Bytes of the sectors that stores write. A sector that a store writes in part counts twice.
     partial_sector_bytes : float
-        Of these, in flat kernels, bytes of sectors that warps write in part: see ``Traffic``.
+        Of these, bytes of the sectors at both ends of each store of a warp, which it writes in part
+        (``partial_sector_bytes_of``).
     slice_bytes : float
         Bytes from the most loaded slice of the L2 cache, where loads bypass the L1 cache.
     extra_bytes : float
@@ -145,6 +146,18 @@ class Counts(NamedTuple):
     row_lanes: Number
     row_values: Number
     exchange_clocks: Number
+    loaded_bytes: Number
+    fetched_bytes: Number
+    reloaded_bytes: Number
+    stored_bytes: Number
+    sector_bytes: Number
+    partial_sector_bytes: Number
+    extra_bytes: Number
+    opened_bytes: Number
+    window_bytes: Number
+    repeat_request_bytes: Number
+    hit_bytes: Number
+    hit_lines: Number
     warps: Number
     threads: Number
     stages: Number
@@ -152,23 +165,11 @@ class Counts(NamedTuple):
     elements: Number
     computed: Number
     moved_bytes: Number
-    loaded_bytes: Number
-    fetched_bytes: Number
-    reloaded_bytes: Number
-    stored_bytes: Number
-    sector_bytes: Number
     lines: Number
     accesses: Number
     index_instructions: Number
     written_bytes: Number
-    partial_sector_bytes: Number
     slice_bytes: Number
-    extra_bytes: Number
-    opened_bytes: Number
-    window_bytes: Number
-    repeat_request_bytes: Number
-    hit_bytes: Number
-    hit_lines: Number
     loaded: Number
     addresses: Number
     tail_elements: Number
@@ -191,7 +192,10 @@ class ProblemCounts(NamedTuple):
 
 
 class TileCounts(NamedTuple):
-    """The fields that depend on params by the tile alone: the next ones of ``Counts``, in order."""
+    """The fields that depend on params by the tile alone: the next ones of ``Counts``, in order.
+
+    Then come those of ``ReductionLayout``, ``StepBytes`` and ``Windows``.
+    """
 
     programs: Number
     steps: Number

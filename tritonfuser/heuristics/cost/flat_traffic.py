@@ -23,7 +23,7 @@ from .gathered import Gathered, concurrent_tile, max_resident_programs, sum_wind
 from .l1_reuse import L1Cache
 from .refetched import BroadcastLoad, L2Refetches, PartialSector, broadcast_tiles
 from .tile_layout import tile_layout
-from .traffic import FETCHED_BYTES, Traffic, Windows
+from .traffic import FETCHED_BYTES, StepBytes, Traffic, Windows
 
 
 class _TileTraffic(NamedTuple):
@@ -31,8 +31,10 @@ class _TileTraffic(NamedTuple):
 
     Attributes
     ----------
-    loaded_bytes, fetched_bytes, stored_bytes, sector_bytes, loaded_elements : float
-        Fields of ``Traffic``.
+    moved : StepBytes
+        Its bytes, apart from ``partial_sector_bytes``, which depend on its threads.
+    loaded_elements : float
+        Elements of all tensors that it loads.
     partial_sectors : list of PartialSector
         Sectors that the program uses in part, of each tensor that has some.
     broadcasts : list of (Stream, BroadcastLoad)
@@ -43,10 +45,7 @@ class _TileTraffic(NamedTuple):
         Bytes that hit the L1 cache, of all tensors.
     """
 
-    loaded_bytes: float
-    fetched_bytes: float
-    stored_bytes: float
-    sector_bytes: float
+    moved: StepBytes
     loaded_elements: float
     partial_sectors: list[PartialSector]
     broadcasts: list[tuple[Stream, BroadcastLoad]]
@@ -114,17 +113,13 @@ class FlatStreams:
         lines = sum(share * n for share, n in zip(tile.hit_rates, loads.shared, strict=True))
         windows.append(Windows(hit_bytes=tile.hit_bytes, hit_lines=loads.hit_lines + lines))
         return Traffic(
-            loaded_bytes=tile.loaded_bytes,
-            fetched_bytes=tile.fetched_bytes,
-            stored_bytes=tile.stored_bytes,
-            sector_bytes=tile.sector_bytes,
+            moved=tile.moved._replace(partial_sector_bytes=loads.partial_sector_bytes),
+            windows=sum_windows(windows),
             lines=loads.lines,
             accesses=loads.accesses,
             addresses=loads.addresses,
             written_bytes=loads.written_bytes,
-            partial_sector_bytes=loads.partial_sector_bytes,
             loaded_elements=tile.loaded_elements,
-            windows=sum_windows(windows),
         )
 
     def loads(self, params: KernelParams, threads: int) -> FlatLoads:
@@ -237,16 +232,12 @@ class FlatStreams:
             cache.hit_rate(tensor.stream, part)
             for tensor, part in zip(self._tensors, shared_bytes, strict=True)
         ]
+        moved_bytes = StepBytes(
+            loaded_bytes=loaded, fetched_bytes=fetched, stored_bytes=stored, sector_bytes=sectors
+        )
+        hit_bytes = sum(map(mul, hit_rates, shared_bytes))
         return _TileTraffic(
-            loaded,
-            fetched,
-            stored,
-            sectors,
-            elements,
-            partial_sectors,
-            broadcasts,
-            hit_rates,
-            sum(map(mul, hit_rates, shared_bytes)),
+            moved_bytes, elements, partial_sectors, broadcasts, hit_rates, hit_bytes
         )
 
     def _accesses_by(self, sides: tuple[Side, ...], limit: int) -> list[FlatAccess]:

@@ -42,12 +42,28 @@ class Windows(NamedTuple):
     hit_lines: float = 0.0
 
 
+class StepBytes(NamedTuple):
+    """The bytes of one step of a program: fields of ``Counts``, in the same order."""
+
+    loaded_bytes: float = 0.0
+    fetched_bytes: float = 0.0
+    reloaded_bytes: float = 0.0
+    stored_bytes: float = 0.0
+    sector_bytes: float = 0.0
+    partial_sector_bytes: float = 0.0
+    extra_bytes: float = 0.0
+
+
 class Traffic(NamedTuple):
     """Loads and stores of one step of a program. Fields that are not listed are those of
     ``Counts``.
 
     Attributes
     ----------
+    moved : StepBytes
+        Bytes, whichever thread loads or stores them.
+    windows : Windows
+        Reads that may hit caches.
     addresses : float
         Of a thread: see ``Counts``.
     inner_vector, cross_vector : float
@@ -61,31 +77,20 @@ class Traffic(NamedTuple):
         Instructions of all warps for quotients and remainders of positions: see ``digits.py``.
     written_bytes : float
         Bytes of the sectors that stores write. A sector that a store writes in part counts twice.
-    partial_sector_bytes : float
-        Bytes of the sectors at both ends of what a warp of a flat kernel stores at once: these are
-        written in part.
-    windows : Windows
-        Reads that may hit caches.
     """
 
-    loaded_bytes: float = 0.0
-    fetched_bytes: float = 0.0
-    stored_bytes: float = 0.0
-    sector_bytes: float = 0.0
+    moved: StepBytes
+    windows: Windows
     lines: float = 0.0
     accesses: float = 0.0
-    extra_bytes: float = 0.0
     addresses: float = 0.0
     inner_vector: float = 1.0
     cross_vector: float = 1.0
     loads: float = 0.0
     loaded_elements: float = 0.0
     slice_bytes: float = 0.0
-    reloaded_bytes: float = 0.0
     index_instructions: float = 0.0
     written_bytes: float = 0.0
-    partial_sector_bytes: float = 0.0
-    windows: Windows = Windows()
 
     def pipelined(self, slice_bytes: float) -> Traffic:
         """The traffic if loads are pipelined through shared memory (``num_stages`` above 1).
@@ -94,7 +99,7 @@ class Traffic(NamedTuple):
         each load, and twice its bytes through the data path of the L1 cache. Asynchronous copies of
         whole vectors bypass that cache, so all their bytes come from the L2 cache.
         """
-        lines = self.lines + 2 * self.loaded_bytes / CACHE_LINE_BYTES
+        lines = self.lines + 2 * self.moved.loaded_bytes / CACHE_LINE_BYTES
         accesses = self.accesses + self.loads
         return self._replace(lines=lines, accesses=accesses, slice_bytes=slice_bytes)
 
@@ -102,8 +107,8 @@ class Traffic(NamedTuple):
         """The traffic if each step prefetches the loads of the next one into registers: the last
         of so many steps has no next one, and loads once more what it has."""
         accesses = self.accesses + self.loads / steps
-        sectors = self.sector_bytes + self.fetched_bytes / steps
-        return self._replace(accesses=accesses, sector_bytes=sectors)
+        sectors = self.moved.sector_bytes + self.moved.fetched_bytes / steps
+        return self._replace(accesses=accesses, moved=self.moved._replace(sector_bytes=sectors))
 
 
 def written_bytes(stored: float, sector_bytes: float) -> float:

@@ -10,29 +10,27 @@ from ...problem import Problem
 from ...streams import Stream
 from ..footprint import Side, TensorStrides, Tile, tile_over
 from ..tiles import KernelTile
-from ..traffic import FETCHED_BYTES, partial_sector_bytes_of
+from ..traffic import FETCHED_BYTES, StepBytes, partial_sector_bytes_of
 from .access import R, RowTensor, TileTensor, X, access, is_skewed
 from .partial_sectors import PartialSectorBytes, PartialSectors, partial_sectors_of
 
 
 class TileTraffic(NamedTuple):
-    """The bytes of one step of a program: fields of ``Traffic``, and what each tensor has.
+    """The bytes of one step of a program, and the tile of each tensor.
 
     Attributes
     ----------
+    moved : StepBytes
+        Its bytes.
     far_bytes : float
         Bytes that are moved again for partially used sectors, whatever runs at the same time.
+    loaded_elements : float
+        Elements of all tensors that it loads.
     tensors : list of TileTensor
         The tile of each tensor.
     """
 
-    loaded_bytes: float
-    fetched_bytes: float
-    reloaded_bytes: float
-    stored_bytes: float
-    sector_bytes: float
-    partial_sector_bytes: float
-    extra_bytes: float
+    moved: StepBytes
     far_bytes: float
     loaded_elements: float
     tensors: list[TileTensor]
@@ -60,8 +58,8 @@ class _Footprint(NamedTuple):
     sector_bytes: float
 
 
-class StepBytes:
-    """The bytes that a step moves, added up over tensors."""
+class TileTrafficSum:
+    """The ``TileTraffic`` of a tile, added up over tensors."""
 
     def __init__(self, problem: Problem, tile: KernelTile, align: int) -> None:
         places, (rows, row) = problem.places, (max(problem.parallel, 1), max(problem.reduced, 1))
@@ -89,7 +87,7 @@ class StepBytes:
         if self._partial_sectors:
             line_bytes = _line_bytes(self._footprints)
             near, far = partial.of_step(self._partial_sectors, self._tile, line_bytes)
-        return TileTraffic(
+        moved = StepBytes(
             self._loaded,
             self._fetched,
             self._reloaded,
@@ -97,10 +95,8 @@ class StepBytes:
             self._sectors,
             self._partial,
             near,
-            far,
-            self._elements,
-            self._tensors,
         )
+        return TileTraffic(moved, far, self._elements, self._tensors)
 
     def _add(self, tensor: RowTensor) -> None:
         stream, tile = tensor.stream, self._tile

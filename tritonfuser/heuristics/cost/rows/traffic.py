@@ -25,7 +25,7 @@ from ..traffic import Traffic, Windows
 from .access import R, RowTensor, TileTensor, X, layout, main_side, slice_bytes
 from .partial_sectors import PartialSectorBytes
 from .staged import StagedTraffic, split_staged
-from .step_bytes import StepBytes, TileTraffic
+from .step_bytes import TileTraffic, TileTrafficSum
 from .warps import RowWarps
 
 
@@ -109,7 +109,7 @@ class RowStreams:
             if tensor.gathered:
                 windows.append(self._windows(tensor.gathered, params, tile, new_lines))
             elif tensor.is_broadcast_over_rows:
-                windows.append(self._l1_hits(touched, tile, step.loaded_bytes, new_lines))
+                windows.append(self._l1_hits(touched, tile, step.moved.loaded_bytes, new_lines))
             if not stream.is_store:
                 loads += instructions
                 if width > vectors[touched.side] and tensor.is_full:
@@ -118,22 +118,16 @@ class RowStreams:
                 sector_bytes = self._warps.written_bytes(touched, adjacent)
                 written += instructions * touched.valid * sector_bytes
         return Traffic(
-            loaded_bytes=step.loaded_bytes,
-            fetched_bytes=step.fetched_bytes,
-            reloaded_bytes=step.reloaded_bytes,
-            stored_bytes=step.stored_bytes,
-            sector_bytes=step.sector_bytes,
+            moved=step.moved,
+            windows=sum_windows(windows),
             lines=lines,
             accesses=accesses,
-            extra_bytes=step.extra_bytes,
-            partial_sector_bytes=step.partial_sector_bytes,
             inner_vector=float(vectors[self._main_side]),
             cross_vector=float(vectors[1 - self._main_side]),
             loads=loads,
             loaded_elements=step.loaded_elements,
             index_instructions=positions * self._index_of_each + staged.index_instructions,
             written_bytes=written,
-            windows=sum_windows(windows),
         )
 
     def _l1_hits(
@@ -156,7 +150,7 @@ class RowStreams:
         if _warps_drift(params, tile):
             stores = [t for t in step.tensors if t.side and _stores_all_positions(t.tensor)]
             shared = sum(self._warps.shared_bytes(t, t.width(threads)) for t in stores)
-            moved = step.fetched_bytes + step.stored_bytes
+            moved = step.moved.fetched_bytes + step.moved.stored_bytes
             if shared:
                 between_warps = self._partial_sectors.between_warps(shared, moved, tile, threads)
         return (step.far_bytes + between_warps) * tile.programs * tile.steps * tile.passes
@@ -166,7 +160,7 @@ class RowStreams:
         key = tile, align
         found = self._tiles.get(key)
         if found is None:
-            step = StepBytes(self._problem, tile, align)
+            step = TileTrafficSum(self._problem, tile, align)
             found = self._tiles[key] = step.of(self.tensors, self._partial_sectors)
         return found
 
