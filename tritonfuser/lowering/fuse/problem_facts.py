@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from itertools import takewhile
 
 from ...device import DeviceProperties
 from ...heuristics.problem import Problem
-from ...heuristics.streams import Stream
 from ...ir import Fusion, Value
 from ...ops.builder import op_of
 from ...ops.forms import Moments, Scan
 from ...symbolic.index_expr import Axis, extent
-from ...symbolic.queries import min_by_hint
 from ...symbolic.sizes import hint, is_size
-from ..access.bytes_moved import held_bytes, known_bytes
-from ..access.pairs import pairs_in
-from ..access.stride_terms import stride_terms_of
+from ..access.bytes_moved import known_bytes
+from ..access.streams import KernelAxes, stream_of, streams_of
 from ..access.traffic import Traffic, order_axes
 from ..groups.anchor_maker import AnchorMaker
 from ..groups.axis_numbers import numbered_axes
@@ -55,18 +51,39 @@ def problem_of(
     partial : frozenset of Value or None
         The results of the first steps of reductions that were split. None where none was split yet.
     """
-    shares = [m.share for m in group.outer if m.share is not None]
-    rows_split = any(m.node.out in (partial or ()) for m in group.outer)
     traffic = maker.traffic(group.reads, group.stores)
-    parallel = order_axes(group.parallel, traffic)
-    reduced = order_axes(group.reduced, traffic)
+    axes = _axes_of(group, maker, traffic)
     known = known_bytes(maker.fusion, traffic, device)
     late = _loads_after_reductions(group, maker, traffic)
-    groups, numbers = _free_groups(group, parallel), numbered_axes(group, maker)
-    axes = _all_axes(groups, parallel, reduced, numbers)
-    found = Problem(
-        parallel=extent(parallel),
-        reduced=extent(reduced),
+    rows_split = any(m.node.out in (partial or ()) for m in group.outer)
+    nest = Problem(
+        parallel=extent(axes.parallel),
+        reduced=extent(axes.reduced),
+        order=axes.order,
+        axes=tuple(axis.extent for axis in axes.every),
+        row_axes=len(axes.reduced),
+        streams=streams_of(maker.fusion, traffic, axes, known, late),
+        result_bytes=_result_bytes(group, maker.fusion),
+        ops_per_element=len(group.nodes),
+        draws_random=group.draws_random,
+        rows_split=rows_split,
+        may_split=partial is None,
+        vector_elements=_aligned_vector_elements(group, traffic, facts, axes.reduced, rows_split),
+        one_run=_are_runs({member.across for member in group.members}, traffic),
+        row_varies=is_size(extent(axes.reduced)),
+        rows_vary=is_size(extent(axes.parallel)),
+        core=facts.core(group, traffic),
+        device=device,
+    )
+    found = _with_reductions(nest, group, maker)
+    return found if group.reduced else with_second_side(found)
+
+
+def _with_reductions(problem: Problem, group: FusionGroup, maker: AnchorMaker) -> Problem:
+    """The facts of a group's loop nest, with those of its reductions and scans."""
+    shares = [m.share for m in group.outer if m.share is not None]
+    return replace(
+        problem,
         reduction_depth=group.depth,
         reduction_passes=group.row_passes,
         full_outputs=group.full_outputs,
@@ -76,27 +93,11 @@ def problem_of(
         outer_members=len(group.outer),
         outer_loops=group.loops_over_rows if group.outer else 1,
         outer_batch=extent(group.batch_axes) * (shares[0].part.extent if shares else 1),
-        rows_split=rows_split,
-        may_split=partial is None,
         co_reduced=extent(group.co_reduced),
-        order=tuple(_axis_numbers(free, numbers) for free in groups) if numbers else (),
-        axes=tuple(axis.extent for axis in axes),
-        row_axes=len(reduced),
-        streams=_streams(maker.fusion, traffic, known, late, parallel, reduced, axes),
-        result_bytes=_result_bytes(group, maker.fusion),
-        ops_per_element=len(group.nodes),
         accumulators=sum(_accumulators(m) for m in group.members if m.across != group.co_reduced),
         published_sums=_published_sums(group),
-        draws_random=group.draws_random,
         online_softmax=_is_online_softmax(group, maker),
-        vector_elements=_aligned_vector_elements(group, traffic, facts, reduced, rows_split),
-        one_run=_are_runs({member.across for member in group.members}, traffic),
-        row_varies=is_size(extent(reduced)),
-        rows_vary=is_size(extent(parallel)),
-        core=facts.core(group, traffic),
-        device=device,
     )
-    return found if group.reduced else with_second_side(found)
 
 
 def _aligned_vector_elements(
@@ -111,11 +112,11 @@ def _aligned_vector_elements(
         return 1
     shares = [m.share for m in group.outer if m.share is not None]
     if shares:
-        apart = (*group.batch_axes, shares[0].part)
-        return vector_of_rows(traffic, group.parallel, reduced, apart, shares[0].places)
-    # Rows that are not split yet can be shared so that those of a share begin alike.
-    apart = group.batch_axes if rows_split else ()
-    return vector_of_rows(traffic, group.parallel, reduced, apart)
+        separate = (*group.batch_axes, shares[0].part)
+        return vector_of_rows(traffic, group.parallel, reduced, separate, shares[0].places)
+    # Rows that are not split yet can be divided so that all rows of a program begin alike.
+    separate = group.batch_axes if rows_split else ()
+    return vector_of_rows(traffic, group.parallel, reduced, separate)
 
 
 def with_results(
@@ -128,29 +129,15 @@ def with_results(
     """
     if not stores:
         return replace(problem, result_bytes=0) if problem.result_bytes else problem
-    traffic = maker.traffic(group.reads, group.stores)
-    parallel, reduced = order_axes(group.parallel, traffic), order_axes(group.reduced, traffic)
-    numbers = numbered_axes(group, maker)
-    axes = _all_axes(_free_groups(group, parallel), parallel, reduced, numbers)
+    axes = _axes_of(group, maker, maker.traffic(group.reads, group.stores))
     members = (m for m in group.members if not isinstance(op_of(m.node).form, Scan))
     reduced_to = {value for member in members for value in member.node.outs}
     along = (maker.traffic.of_store(store) for store in stores if store.value in reduced_to)
     return replace(
         problem,
-        results=tuple(_stream(item, None, 0, parallel, reduced, axes) for item in along),
+        results=tuple(stream_of(item, axes) for item in along),
         result_bytes=sum(s.value.tensor.numel * s.value.dtype.info.bytes for s in stores),
     )
-
-
-def _all_axes(
-    groups: tuple[tuple[Axis, ...], ...],
-    parallel: tuple[Axis, ...],
-    reduced: tuple[Axis, ...],
-    numbers: tuple[Axis | None, ...],
-) -> tuple[Axis, ...]:
-    """The axes of a kernel as ``Problem.axes`` has them."""
-    rows = tuple(axis for free in groups for axis in free) if reduced and numbers else parallel
-    return (*rows, *reduced)
 
 
 def _result_bytes(group: FusionGroup, fusion: Fusion) -> int:
@@ -199,6 +186,15 @@ def _accumulators(member: Member) -> int:
     return 2 if isinstance(op_of(member.node).form, Moments) else 1
 
 
+def _axes_of(group: FusionGroup, maker: AnchorMaker, traffic: list[Traffic]) -> KernelAxes:
+    """The axes of a group's kernel, in the order of its memory."""
+    parallel, reduced = order_axes(group.parallel, traffic), order_axes(group.reduced, traffic)
+    numbers, free = numbered_axes(group, maker), _free_groups(group, parallel)
+    rows = tuple(axis for axes in free for axis in axes) if reduced and numbers else parallel
+    order = tuple(_axis_numbers(axes, numbers) for axes in free) if numbers else ()
+    return KernelAxes(parallel, reduced, (*rows, *reduced), order)
+
+
 def _free_groups(group: FusionGroup, parallel: tuple[Axis, ...]) -> tuple[tuple[Axis, ...], ...]:
     """The axes of rows in tuples, outermost first. Params may reorder axes within a tuple."""
     batch, together = group.batch_axes, group.co_reduced
@@ -222,88 +218,3 @@ def _loads_after_reductions(
         return frozenset()
     needed = set(maker.traffic(group.reduced_reads))
     return frozenset(item for item in traffic if not item.is_store and item not in needed)
-
-
-def _streams(
-    fusion: Fusion,
-    traffic: list[Traffic],
-    known: list[int],
-    late: frozenset[Traffic],
-    parallel: tuple[Axis, ...],
-    reduced: tuple[Axis, ...],
-    axes: tuple[Axis, ...],
-) -> tuple[Stream, ...]:
-    """The facts of loads and stores. In flat kernels both elements of a pair are one access.
-
-    Parameters
-    ----------
-    known : list of int
-        For each access, its bytes that an earlier load left in the L1 cache.
-    late : frozenset of Traffic
-        The loads after the reductions.
-    parallel, reduced : tuple of Axis
-        The axes of rows and along rows, outermost first.
-    axes : tuple of Axis
-        All axes, in the order of ``Problem.axes``.
-    """
-    found: list[Stream] = []
-    seconds = {} if reduced or not parallel else pairs_in(traffic, parallel[-1])
-    for item, again in zip(traffic, known, strict=True):
-        half = seconds.get(item)
-        held = held_bytes(fusion, item.value) if item.offset.loaded() else None
-        if half is None:
-            made = _stream(item, held, again, parallel, reduced, axes)
-            found.append(replace(made, is_late=item in late))
-        elif not half.is_second:
-            one = replace(item, offset=half.in_pairs)
-            made = _stream(one, held, again, parallel, reduced, axes)
-            both = replace(made, item_bytes=2 * made.item_bytes, total_bytes=2 * made.total_bytes)
-            found.append(both)
-    return tuple(found)
-
-
-def _stream(
-    item: Traffic,
-    held: int | None,
-    known: int,
-    parallel: tuple[Axis, ...],
-    reduced: tuple[Axis, ...],
-    axes: tuple[Axis, ...],
-) -> Stream:
-    return Stream(
-        item_bytes=item.item_bytes,
-        along_x=item.runs_along(parallel),
-        along_r=item.runs_along(reduced),
-        x_stride=_inner_stride(item, parallel),
-        r_stride=_inner_stride(item, reduced),
-        is_store=item.is_store,
-        contiguous_run=_contiguous_run(item, parallel),
-        x_same=_repeated_positions(item, parallel),
-        r_same=_repeated_positions(item, reduced),
-        total_bytes=item.accessed_bytes if held is None else min_by_hint(item.accessed_bytes, held),
-        held_bytes=0 if held is None else held,
-        accessed=item.share,
-        known_bytes=known,
-        stride_terms=stride_terms_of(item.offset, axes),
-    )
-
-
-def _contiguous_run(item: Traffic, axes: tuple[Axis, ...]) -> int:
-    """The number of innermost positions of the axes that are contiguous in memory; 0 for all."""
-    run = 1
-    for axis in reversed(axes):
-        if hint(item.steps.get(axis, 0)) != hint(run):
-            return run
-        run *= axis.extent
-    return 0
-
-
-def _repeated_positions(item: Traffic, axes: tuple[Axis, ...]) -> int:
-    """The number of innermost positions of the axes that access the same element."""
-    inner = takewhile(lambda axis: axis not in item.axes, reversed(axes))
-    return extent(tuple(inner))
-
-
-def _inner_stride(item: Traffic, axes: tuple[Axis, ...]) -> int | None:
-    """The stride along the innermost axis, in elements; None where the offset is not linear."""
-    return item.steps.get(axes[-1]) if axes else 0
