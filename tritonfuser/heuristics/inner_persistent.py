@@ -1,9 +1,9 @@
 """Normalizations along rows, such as softmax and layer norms: results need reductions of their row.
 
-Takes problems whose rows lie along memory. Decides in this order: rows that fit stay in registers
-(``persistent``), by two programs an SM or by one; of a longer row the end may stay in registers,
-and the rest is read by a loop for each pass; any other row is read by loops as a whole. Where a
-large tensor lies across the rows, a program has as many rows as fill its sectors.
+It takes problems whose rows are contiguous in memory. It decides in this order: rows that fit stay
+in registers (``persistent``), with two programs for each SM or one; the end of a longer row may
+stay in registers while a loop for each pass reads the rest; loops read all of any other row. If a
+large tensor is strided along rows, a program has as many rows as fill its sectors.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ REQUIREMENTS = (HAS_REDUCTION, NO_SCAN, NO_OUTER_REDUCTION, ROWS_ALONG_MEMORY)
 """What a problem needs whatever its sizes are."""
 
 SHORT_TILE_ELEMENTS = 1024
-"""Elements of a tile up to which a program takes several short rows."""
+"""A program takes more rows until its tile has so many elements."""
 
 MAX_CO_REDUCED_WARPS = 8
-"""Warps of a program that keeps rows which are reduced together."""
+"""Most warps of a program with co-reduced rows."""
 
 CROSSING_ELEMENTS_PER_THREAD = 16
-"""Elements of a thread of tiles that tensors lie along both axes of."""
+"""Elements of a thread if tensors are contiguous along different axes of the tile."""
 
 
 def reject_reason(problem: Problem) -> str | None:
@@ -78,10 +78,11 @@ def propose(problem: Problem) -> HeuristicParams:
 
 
 def _kept(problem: Problem, align: int, closely: bool = False) -> InnerPersistentParams | None:
-    """Rows in registers; None where they do not fit.
+    """Params with rows in registers; None if they do not fit.
 
-    Tiles of rows whose length varies reach far past their end, so that few kernels serve many
-    lengths. Lengths whose tiles do not fit so have tiles that are as close as those of one length.
+    Tiles of rows of varying length reach far past the end of a row, so that few kernels serve many
+    lengths. If such tiles do not fit in registers, they are as close (``closely``) as those of a
+    constant length.
     """
     block, tails = tile_row(problem, align, max_tails(problem.accumulators), closely)
     row = block + sum(tails)
@@ -122,11 +123,11 @@ def _rows_of_program(problem: Problem, row: int) -> int:
 
 
 def _rows_across(problem: Problem) -> int:
-    """Rows that fill sectors of tensors that lie across them, or what of a sector lies together. 1
-    where there are none of these, or where so many rows do not fit in registers.
+    """Rows that fill a sector of tensors that are strided along rows, or their contiguous run if it
+    is shorter. 1 without such tensors, or if so many rows do not fit in registers.
 
-    Two sectors next to one another, which are fetched together, take no less time, since fewer
-    programs have room: H200, 44 us by one and 50 by two, 104 and 115.
+    A pair of sectors, which are fetched together, is no faster, since fewer programs are resident:
+    H200, 44 us by one sector and 50 by two, 104 and 115.
     """
     if not problem.crosses or problem.co_reduced > 1 or problem.parallel == 0:
         return 1
@@ -139,7 +140,7 @@ def _rows_across(problem: Problem) -> int:
 
 
 def _looped(problem: Problem, align: int) -> HeuristicParams:
-    """Rows that loops read, all of them or all but their end."""
+    """Params with loops that read rows, or all of them but the end."""
     block_x = _rows_of_program(problem, next_power_of_2(problem.reduced))
     end = kept_end(problem)
     if end is not None:
@@ -171,7 +172,8 @@ def _looped(problem: Problem, align: int) -> HeuristicParams:
 
 
 def _limit(problem: Problem, step: LoopStep) -> int:
-    """The limit on registers with which an SM has as many programs as a step is for. 0 for none."""
+    """The register limit with which an SM has the resident programs that a step assumes. 0 for
+    none."""
     counts = step.rows and len(problem.full_loads) == 1
     if not counts or not problem.device.limits_registers:
         return 0

@@ -1,9 +1,9 @@
 """Normalizations over columns, such as batch norms: results need reductions over the rows.
 
-Takes problems whose rows lie across memory. Decides in this order: columns that fit stay in
-registers (``persistent``); others are read by a loop for each pass, every second one backwards.
-Where loops would lose to separate kernels, the problem is refused, or a softmax is split into parts
-that fit.
+It takes problems whose rows are strided in memory, as columns. It decides in this order: columns
+that fit stay in registers (``persistent``); loops read the others, one for each pass, every second
+one backwards. If separate kernels are faster than loops, the problem is refused, or a softmax is
+split into parts that fit.
 """
 
 from __future__ import annotations

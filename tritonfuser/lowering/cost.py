@@ -20,12 +20,12 @@ from .segments.segmented_fusion import SegmentedFusion
 from .tile.arrivals import arrivals, why_no_tiles
 
 ERROR = 0.25
-"""Share of the time that the model errs by, about, where tensors lie across: what a way to cut has
-to save beside another for the model to decide between both (of 125 random definitions half are
-within 40%)."""
+"""Relative error of the model for kernels with strided tensors, about: a segmentation has to save
+this share of the time for the model to prefer it to another. Of 125 random definitions half are
+within 40%."""
 
 LEAST_S = 2e-6
-"""Kernels whose bytes take less together are left as bytes and launches have them."""
+"""If the bytes of all kernels take less time than this, bytes and launches alone decide."""
 
 
 def segment_time(piece: Segment, params: HeuristicParams | None = None) -> KernelTime | None:
@@ -67,11 +67,11 @@ def kernel_predictors(segmented: SegmentedFusion) -> list[Callable[[HeuristicPar
 
 
 def slowdown_in_last_programs(segments: Sequence[Segment], place: int) -> float:
-    """How many times as long a segment takes by the last programs of the kernel before it.
+    """Factor on the time of a segment if the last programs of the kernel before it compute it.
 
-    Those are one for each counter that programs arrive at, and have all of its tiles. Where there
-    are fewer of them than multiprocessors, as many of these are idle. Infinite where the kernel has
-    no such programs, as of what torch runs.
+    There is one such program for each counter, with all tiles of the counter. If there are fewer of
+    them than multiprocessors, the others are idle. Infinite if the kernel has no counters, as that
+    of a library op.
     """
     first, last = kernel_before(segments, place), segments[place]
     if first is None or last.problem is None:
@@ -89,13 +89,13 @@ def moved_bytes(segmented: SegmentedFusion) -> int:
 
 
 def launch_seconds(segmented: SegmentedFusion) -> float:
-    """Before the first kernel begins and after the last one ends; 0 where no kernel is ours."""
+    """Seconds before the first kernel begins and after the last one ends; 0 without kernels."""
     devices = [piece.problem.device for piece in segmented.segments if piece.problem is not None]
     return constants_of(devices[0]).launch_s if devices else 0.0
 
 
 def fusion_seconds(segmented: SegmentedFusion) -> float | None:
-    """The sum over the kernels, and a launch, without what torch runs. None on a CPU."""
+    """Seconds of all kernels and one launch, without library ops. None on a CPU."""
     total, segments = launch_seconds(segmented), segmented.segments
     for place, piece in enumerate(segments):
         found = segment_time(piece)

@@ -1,10 +1,10 @@
 """Facts that tiles of columns depend on: element sizes, cache lines, alignment of rows.
 
-Rows lie across memory here: axis x runs over columns, which are contiguous, and axis r runs over
-the rows that are reduced. A tile should have whole cache lines of each row. A step should have
-enough bytes in flight. The programs should come in full waves.
+Axis x runs over columns, which are adjacent in memory, and axis r down a column, over the rows of
+the memory that are reduced. In the modules of columns *rows* are those of the memory. A tile should
+have full cache lines of each row, a step enough bytes in flight, and the programs full waves.
 
-``sums`` chooses tiles of columns that are read once, ``norms`` of those that are read
+``sums`` chooses tiles of columns that are read once, ``norms`` tiles of columns that are read
 again.
 """
 
@@ -21,11 +21,11 @@ from ..problem import Problem
 from ..streams import Stream
 
 REGISTER_BYTES_PER_THREAD = 128
-"""Bytes of its columns that a thread keeps in registers."""
+"""Bytes of columns that a thread holds in registers."""
 
 MAX_COLUMN_WARPS = 8
-"""Warps of a program of few columns, which each hand on what they have of all columns. H200, sums
-of the columns of 256 x 384: 1.98 us by 4, 2.05 by 8, 2.27 by 16."""
+"""Most warps of a program that is spread over more threads: each exchanges partial results of all
+columns. H200, sums of the columns of 256 x 384: 1.98 us by 4 warps, 2.05 by 8, 2.27 by 16."""
 
 
 class ColumnTile(NamedTuple):
@@ -49,12 +49,11 @@ class ColumnFacts:
     narrowest_bytes : int
         Bytes of an element of the narrowest of them. 1 to 16.
     vector_elements : int
-        Elements that one load takes in every row, of the tensor where these are fewest.
+        Elements of the widest load that is aligned in every row; the least of all tensors.
     run : int
-        Columns that lie together in every row of the tensors that are read. A tile of more would
-        have columns of several parts.
+        Columns that are contiguous in every row of the tensors that are read.
     is_launch_bound : bool
-        Reading takes no longer than a launch: a full device matters more than whole cache lines.
+        Reading takes no longer than a launch: a full device matters more than full cache lines.
     """
 
     total_bytes: int
@@ -66,7 +65,7 @@ class ColumnFacts:
 
     @property
     def widest_tile(self) -> int:
-        """Columns of a cache line, or of a whole run where that is shorter."""
+        """Columns of a cache line, or of a contiguous run if that is shorter."""
         return min(next_power_of_2(self.run), self.line)
 
     @property
@@ -92,7 +91,7 @@ class ColumnFacts:
         return warps_for(elements, self.per_thread(size), most=32)
 
     def spread(self, problem: Problem, tile: ColumnTile) -> ColumnTile:
-        """The tile with more warps, where all programs run at once."""
+        """The tile with more warps, if all programs are resident."""
         programs = ceil_div(problem.parallel, tile.block_x)
         elements = tile.block_x * min(tile.block_r, problem.reduced)
         warps = spread_warps(problem.device, programs, elements, problem.accumulators)
@@ -100,7 +99,7 @@ class ColumnFacts:
 
 
 def column_facts(problem: Problem) -> ColumnFacts:
-    """The facts of a problem whose rows lie across memory."""
+    """The facts of a problem whose axis r is strided in memory."""
     large, loads = problem.large_streams, problem.large_loads
     read_bytes = max(sum(s.item_bytes for s in loads), 1)
     narrowest = min((s.item_bytes for s in loads or large), default=4)
@@ -119,7 +118,7 @@ def column_facts(problem: Problem) -> ColumnFacts:
 
 
 def _vector_elements(stream: Stream) -> int:
-    """Elements that one load takes, at the alignment that the rows of a tensor have in common."""
+    """Elements of the widest load that is aligned in every row of a tensor."""
     most = max(VECTOR_BYTES // stream.item_bytes, 1)
     return most if stream.r_stride is None else gcd(stream.r_stride, most) or most
 
@@ -134,7 +133,7 @@ def rows_cross_lines(problem: Problem) -> bool:
 
 
 def rows_start_at_vectors(problem: Problem, every: int = 1) -> bool:
-    """Whether each ``every``-th row that is read begins at a vector, where the first does."""
+    """Whether each ``every``-th row that is read begins at a vector, if the first one does."""
     strides = [s.r_stride * s.item_bytes for s in problem.large_loads if s.r_stride]
     return all(every * stride % VECTOR_BYTES == 0 for stride in strides)
 

@@ -42,7 +42,7 @@ of random and recorded definitions: by two they take 0.66 to 1.29 times as long 
 faster depends on what ptxas makes of it, which the cost model does not tell."""
 
 AHEAD = (*((stages, False) for stages in range(1, DEEPEST + 1)), (1, True))
-"""Stages of loops over rows, and whether loads are begun a step ahead in registers instead."""
+"""Stages of loops over rows, and whether loads are prefetched into registers instead."""
 
 STAGES_OR_UNROLLED = (*((1, steps) for steps in UNROLLED), *((n, 1) for n in range(2, DEEPEST + 1)))
 """Stages of loops along rows, and steps in one pass of those without a pipeline. Neighbours differ

@@ -1,9 +1,9 @@
-"""Which of two ways to cut a fusion into kernels takes less time.
+"""Which of two segmentations of a fusion takes less time.
 
-One more kernel costs its launch, and may save bytes where reductions of the same data then share
-rows. Bytes and launches are known exactly, so they decide, unless the cost model predicts that the
-other way is faster by more than the error of the model. The model also counts what bytes do not
-show: too few programs for the device, or a sector fetched for each element.
+One more kernel costs its launch, and may save bytes if reductions of the same data then share rows.
+Bytes and launches are known exactly, so they decide, unless the cost model predicts that the other
+segmentation is faster by more than the error of the model. The model also knows of too few programs
+for the device, and of strided loads, which fetch a sector for each element.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from ..cost import ERROR, LEAST_S, launch_seconds, moved_bytes, segment_time
 from ..segments.segmented_fusion import SegmentedFusion
 
 UNCERTAIN = ("instructions",)
-"""The resources that the model knows least. Sectors and lines of memory, and programs for a device,
-are counted."""
+"""The resources whose times the model is least certain of: it counts sectors, cache lines and
+programs, but estimates instructions."""
 
 
 def faster_cut(
     one: SegmentedFusion, other: SegmentedFusion, device: DeviceProperties
 ) -> SegmentedFusion:
-    """The faster of two segmentations of a fusion; ``one`` where both take the same time.
+    """The faster of two segmentations of a fusion; ``one`` if both take the same time.
 
     Sizes that vary have the values of this run.
     """
@@ -46,7 +46,7 @@ def _seconds(way: SegmentedFusion) -> float:
 def _certain_seconds(way: SegmentedFusion) -> float:
     """``_seconds`` without the resources of which the model is least certain (``UNCERTAIN``).
 
-    A cut is not given up for a predicted number of instructions.
+    A segmentation is not given up for a predicted number of instructions.
     """
     known = (
         max(float(s) for name, s in time.resources.items() if name not in UNCERTAIN)

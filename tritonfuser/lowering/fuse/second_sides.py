@@ -1,11 +1,11 @@
 """The second side of the tiles of flat kernels.
 
-A tile with one side runs along the axes that most bytes are contiguous along. Of tensors that are
-contiguous along others it touches a sector for each element. A second side runs along those: as
-many neighbours in memory as fill sectors. A tensor that is broadcast along outer axes is read again
-long after, when the L2 cache has lost it: a second side runs along these axes. What is faster is
-the cost model's to say, which counts the sectors of each tensor in each tile, those of small
-tensors that are read again and again too.
+A tile with one side runs along the axes that most bytes are contiguous along. It touches one sector
+for each element of a tensor that is contiguous along other axes. A second side runs along those
+axes, as far as needed to fill sectors. A tensor that is broadcast along outer axes is read again at
+a long reuse distance, after the L2 cache has evicted it: a second side may also run along these
+axes. The cost model decides. It counts the sectors of each tensor in each tile, also of small
+tensors that are read many times.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ from ..problem_sizes import env_of
 from .flat_kernels import flat_time, flat_work
 
 GAIN = 0.97
-"""Share of the time of tiles with one side, below which tiles have two: what the model's times are
-worth."""
+"""Tiles have two sides if their predicted time is below this share of that of tiles with one: the
+accuracy of the model."""
 
 SHORT_PIECES = 0.15
-"""Share of the bytes of a kernel that memory could move in the time that it loses where tiles of
-one side get a second one along axes that lie far apart: programs then touch short pieces of memory.
-H200, rows of an odd length with a scale and a bias in pieces of 256 bytes: 24.3 us for 22.5 by the
-model, 22.3 for 19.4, 39.5 for 35.8, of which 15.3, 15.3 and 30.5 are memory's."""
+"""Additional cost of a second side along distant axes, by which programs touch short contiguous
+runs: that of so many bytes, as a share of the kernel's. H200, rows of an odd length with a scale
+and a bias, in runs of 256 bytes: 24.3 us for 22.5 by the model, 22.3 for 19.4, 39.5 for 35.8, of
+which 15.3, 15.3 and 30.5 are memory's."""
 
 MOST_SIDES = 4
-"""Second sides that are compared, those of the tensors with most sectors first."""
+"""Most second sides that are compared, those of the tensors with the most sectors."""
 
 
 def with_second_side(problem: Problem) -> Problem:
-    """A flat problem with ``across`` set: the axes of its tiles' second side, where that pays."""
+    """A flat problem with ``across`` set: the axes of its tiles' second side, if that pays."""
     if not problem.is_flat:
         return problem
     across = choose(env_of(problem), second_side, problem)
@@ -61,9 +61,8 @@ def crossing_axes(problem: Problem, axes: tuple[Axis, ...]) -> tuple[Axis, ...]:
 
 @lru_cache(maxsize=4096)
 def second_side(problem: Problem) -> tuple[int, ...]:
-    """Where the tiles' second side runs, by the cost model: places of axes, outermost first.
-
-    Empty where tiles of one side are faster.
+    """The axes of the tiles' second side, by the cost model: places of axes, outermost first. Empty
+    if tiles of one side are faster.
     """
     if not problem.parallel:
         return ()
@@ -96,7 +95,7 @@ def _fastest(
     Parameters
     ----------
     more_bytes : float
-        Those that memory could move in the time that it loses to these sides.
+        The additional cost of these sides, as bytes from memory.
     """
     for side in sides:
         time = _least_time(_across(problem, side))
@@ -111,13 +110,13 @@ def _across(problem: Problem, places: tuple[int, ...]) -> Problem:
 
 
 def _least_time(problem: Problem) -> KernelTime:
-    """The time of a flat problem's kernel with the params that it would have."""
+    """The time of a flat problem's kernel with the params that are chosen for it."""
     return flat_time(problem, chosen(problem, flat_work(problem)))
 
 
 def _accesses(problem: Problem) -> float:
-    """Loads and stores of warps for each element, with the params that the kernel would have. Where
-    rows begin at odd elements, tiles that end with them have more than tiles that run on."""
+    """Loads and stores of warps for each element, with the params that are chosen for the kernel.
+    If rows begin inside vectors, tiles that end with a row have more of them."""
     params = chosen(problem, flat_work(problem))
     assert isinstance(params, KernelParams)
     tile = tile_of(problem, params)
@@ -128,9 +127,9 @@ def _accesses(problem: Problem) -> float:
 def _second_sides(
     problem: Problem, params: KernelParams, tile: Tile
 ) -> dict[tuple[int, ...], float]:
-    """The sides to compare, each with the bytes of sectors that all tiles of one side touch of what
-    it is for: along each tensor that lies across these, and along the axes whose programs load a
-    tensor again."""
+    """The sides to compare, each with the bytes that tiles of one side fetch of the tensors that it
+    helps: sectors of tensors that are strided in these tiles, and tensors that programs load again
+    after the L2 cache evicted them."""
     every = range(len(problem.axes))
     programs = tile_of(problem, params).programs
     wasted: dict[tuple[int, ...], float] = {}
@@ -141,17 +140,17 @@ def _second_sides(
         touched = max(sectors, elements * SECTOR_BYTES)
         for side in sides_along(problem, stream):
             wasted[side] = wasted.get(side, 0.0) + touched * times * programs
-    for stream, lost in flat_streams(problem).reread_bytes(params, programs).items():
+    for stream, reread in flat_streams(problem).reread_bytes(params, programs).items():
         side = broadcast_side(problem, stream)
-        if side and lost > (1 - GAIN) * problem.moved_bytes:
-            wasted[side] = wasted.get(side, 0.0) + lost
+        if side and reread > (1 - GAIN) * problem.moved_bytes:
+            wasted[side] = wasted.get(side, 0.0) + reread
     most = sorted(wasted, key=lambda side: (-wasted[side], side))[:MOST_SIDES]
     return {side: wasted[side] for side in most}
 
 
 def _sides_of_repeats(problem: Problem, tile: Tile) -> list[tuple[int, ...]]:
-    """Along the axes that a tensor is broadcast along, whose elements a tile of one side loads for
-    each position: where they are a part of all that it loads that is worth a second side."""
+    """The sides along which a tensor is broadcast, if tiles of one side load enough of its elements
+    several times to be worth a second side."""
     loads = Counter(stream for stream in problem.streams if not stream.is_store)
     loaded = {one: TensorStrides(one).touched(tile)[1] * n for one, n in loads.items()}
     least = (1 - GAIN) * sum(loaded.values())

@@ -66,8 +66,8 @@ def least_time(
         "L1 cache": clocks / device.clock_hz,
         **own.resources,
     }
-    # An upper bound of the order, as both arguments are: with fewer registers more programs run,
-    # with fewer instructions the loads of more steps are under way.
+    # An upper bound of the order, as both arguments are: with fewer registers more programs are
+    # resident, with fewer instructions the loads of more steps are in flight.
     order = norm_order(n, m.minimum(resident, on_sm), own.ahead, m)
     tail = (
         own.tail_s + c.exchange_tail * m.minimum(on_sm, 1.0) * n.exchange_clocks / device.clock_hz

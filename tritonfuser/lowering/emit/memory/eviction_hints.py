@@ -44,8 +44,7 @@ def with_evictions(
     read_by_all : frozenset of str
         Tensors of which each program reads the same elements.
     loaded_again : frozenset of str
-        Tensors whose lines a later kernel, or the next step, loads before the caches have lost
-        them.
+        Tensors whose lines a later kernel, or the next step, loads before caches evict them.
     """
     last = {line.loads: place for place, line in enumerate(lines) if line.depth and line.loads}
     found = []

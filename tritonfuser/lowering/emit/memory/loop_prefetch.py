@@ -1,13 +1,13 @@
-"""Software prefetch: the loads of a loop are begun a step ahead, and held in registers.
+"""Software prefetch: the loads of a loop are issued one step ahead, into registers.
 
-A loop over rows waits for memory in each step, since no compiler moves loads across the barrier of
-a reduction::
+A loop over rows waits for memory in each step, since the compiler hoists no load across the barrier
+of a reduction::
 
     for m in range(64):
         tv0 = tl.load(tv0_ptr + m * 320 + r)
         ...
 
-Here the loads of the next step are under way while this one is computed::
+Here the loads of the next step are in flight while this one is computed::
 
     tv0_next = tl.load(tv0_ptr + r)
     for m in range(64):
@@ -16,12 +16,12 @@ Here the loads of the next step are under way while this one is computed::
         tv0_next = tl.load(tv0_ptr + m_next * 320 + r)
         ...
 
-The last step loads its own rows again, which are in a cache and which nothing uses: so loads need
-no masks that they do not have anyway. Triton's pipeline does the same through shared memory, by
-copies that are slow where a thread's are short, and where some values are computed in two layouts:
-only loads fix the layout of what is computed of them, and in a pipeline there are none (Triton 3.6,
-``RemoveLayoutConversions.cpp``). More than one step ahead is of no use: numbers that wait in
-registers have to be moved on in each step, and a move waits for the load.
+The last step loads its own rows again, which hit a cache and are not used, so that loads need no
+additional mask. Triton's pipeline does the same through shared memory. Its copies are slow if those
+of a thread are short, and it may compute values in two layouts: only loads fix the layout of the
+values that depend on them, and a pipelined loop has none (Triton 3.6,
+``RemoveLayoutConversions.cpp``). Prefetching more than one step ahead is of no use: values in
+registers are moved to other registers in each step, and a move waits for the load.
 
 H100, 67 backwards of norms of random definitions, the best of three sizes of tiles: 1.035 times as
 long as the best of all (geometric mean), 1.132 by pipelines of three stages, 1.136 by neither.
@@ -71,12 +71,12 @@ class LoopSteps:
 
     @property
     def following(self) -> str:
-        """The variable in the next step; in the last step, as it is."""
+        """The value of the variable in the next step; in the last step, the same value."""
         return f"tl.minimum({self.name} + {self.step}, {self.last})"
 
 
 def with_prefetch(lines: Sequence[Line], loops: Sequence[LoopSteps]) -> list[Line]:
-    """The lines of a kernel whose loops load a step ahead.
+    """The lines of a kernel whose loops prefetch.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ def with_prefetch(lines: Sequence[Line], loops: Sequence[LoopSteps]) -> list[Lin
 
 
 class _Loop:
-    """A loop, and what is begun ahead of its body: loads, and what computes their places.
+    """A loop, and the lines that it executes one step ahead: loads and their address arithmetic.
 
     Parameters
     ----------

@@ -24,8 +24,8 @@ class Lanes:
         Number of elements of each thread, at least 1.
     strided : bool
         False: the elements are adjacent, and one vectorized load has them all. True: all threads
-        have one element each, then the next one each, as where rows are loaded element by element
-        or lie across memory.
+        have one element each, then the next one each, as in rows that are strided in memory, or
+        that are loaded element by element.
     """
 
     width: int
