@@ -12,7 +12,7 @@ from tests.heuristics.test_schedulers import H200
 from tests.lowering.harness import lowered
 from tritonfuser.heuristics.cost.constants import miss_rate
 from tritonfuser.heuristics.cost.counting import Counting
-from tritonfuser.heuristics.cost.flat_traffic import FlatStreams
+from tritonfuser.heuristics.cost.flat.traffic import FlatStreams
 from tritonfuser.heuristics.cost.footprint import Side
 from tritonfuser.heuristics.cost.gathered import concurrent_tile
 from tritonfuser.heuristics.cost.kernels import predicted

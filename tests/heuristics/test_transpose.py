@@ -13,7 +13,7 @@ from tritonfuser import DataType, FusionDefinition
 from tritonfuser.devices import known
 from tritonfuser.heuristics import transpose
 from tritonfuser.heuristics.cost import kernels
-from tritonfuser.heuristics.cost.flat_traffic import FlatStreams, flat_streams
+from tritonfuser.heuristics.cost.flat.traffic import FlatStreams, flat_streams
 from tritonfuser.heuristics.cost.kernels import predicted
 from tritonfuser.heuristics.cost.tiles import tile_of
 from tritonfuser.heuristics.params import PointwiseParams, TransposeParams

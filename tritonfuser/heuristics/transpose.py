@@ -14,7 +14,7 @@ from math import inf, log2
 from typing import Literal
 
 from ..device import fits_second_axis
-from .cost.flat_traffic import flat_streams
+from .cost.flat.traffic import flat_streams
 from .cost.kernels import Times
 from .cost.model import KernelTime, is_as_short
 from .cost.tiles import tile_of

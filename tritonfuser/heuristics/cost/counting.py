@@ -9,17 +9,13 @@ from math import ceil
 
 from ...device import WORD_BYTES
 from ...lazy import cached_property
-from ..params import (
-    InnerOuterPersistentParams,
-    KernelParams,
-    PointwiseParams,
-    TransposeParams,
-)
-from ..problem import RANDOM_WORDS, ElementWork, Problem
+from ..params import InnerOuterPersistentParams, KernelParams
+from ..problem import ElementWork, Problem
 from ..streams import Stream
-from .constants import CARRIED_BY_MOMENTS, MOVED_DRAW, Constants
+from .constants import CARRIED_BY_MOMENTS, Constants
 from .counts import Counts, ElementCounts, Number, ProblemCounts, TileCounts
-from .flat_traffic import FlatStreams, flat_streams
+from .draws import philox_cost
+from .flat.traffic import FlatStreams, flat_streams
 from .gathered import overfetched_bytes
 from .model import registers_per_element
 from .numbers import ARRAYS, PLAIN, Numbers
@@ -28,11 +24,8 @@ from .registers import HOISTED_RATIO, HoistedLoads, register_limit
 from .rows.staged import all_fit
 from .rows.traffic import RowStreams
 from .strided import with_axes
-from .tiles import KernelTile, Launches, tile_of
+from .tiles import KernelTile, Launches, is_flat_tile, tile_of
 from .traffic import Traffic
-
-FLAT_PARAMS = (PointwiseParams, TransposeParams)
-"""Params whose tiles run over the axes of a problem without rows."""
 
 
 class Counting:
@@ -125,12 +118,14 @@ class Counting:
     def reread_bytes(self, params: KernelParams) -> dict[Stream, float]:
         """Bytes of each tensor that programs of a kernel with rows load again, after the L2 cache
         has evicted them. Empty for flat kernels."""
-        return {} if self._is_flat_tile(params) else self._streams.reread_bytes(self._tile(params))
+        if is_flat_tile(self._problem, params):
+            return {}
+        return self._streams.reread_bytes(self._tile(params))
 
     def sector_refetch_bytes(self, params: KernelParams) -> float:
         """Bytes that a kernel with rows moves again, because the L2 cache evicts the rest of
         partially used sectors before its use. 0 for flat kernels."""
-        if self._is_flat_tile(params):
+        if is_flat_tile(self._problem, params):
             return 0.0
         tile, threads = self._tile(params), params.num_warps * self._problem.device.warp_size
         return self._streams.sector_refetch_bytes(params, tile, _align(params), threads)
@@ -147,7 +142,7 @@ class Counting:
             computed = float(self.computed_share(tile, threads, traffic.inner_vector, PLAIN))
         of_problem = self._of_problem
         if of_problem.draws:
-            draws = of_problem.draws * self._philox_cost(params, tile, size / threads)
+            draws = of_problem.draws * philox_cost(self._problem, params, tile, size / threads)
             of_problem = of_problem._replace(draws=draws)
         return Counts(
             *of_problem,
@@ -251,50 +246,11 @@ class Counting:
             self._last = params, tile
         return self._last[1]
 
-    def _is_flat_tile(self, params: KernelParams) -> bool:
-        """Whether tiles run over the axes of a problem without rows."""
-        return self._problem.is_flat and isinstance(params, FLAT_PARAMS)
-
-    def _philox_cost(self, params: KernelParams, tile: KernelTile, elements: float) -> float:
-        """The cost of a random number, as a multiple of the cost where four numbers share one
-        Philox counter.
-
-        Parameters
-        ----------
-        elements : float
-            Elements of a thread.
-        """
-        if tile.staged or self._draws_singly(params):
-            return min(max(elements, 1.0), 1.0 * RANDOM_WORDS)
-        if not self._problem.is_flat and self._problem.reduced % RANDOM_WORDS:
-            # Rows begin inside counters: eight adjacent elements need the words of three counters.
-            return MOVED_DRAW * min(max(2 * RANDOM_WORDS / elements, 1.0), 2.0)
-        return 1.0
-
-    def _draws_singly(self, params: KernelParams) -> bool:
-        """Whether each random number takes a Philox counter of its own: adjacent elements of a
-        thread are not adjacent in the random tensor, as far as that is known."""
-        problem = self._problem
-        if not self._is_flat_tile(params):
-            return not problem.inner
-        if isinstance(params, PointwiseParams):
-            return not self._is_last_dim_innermost(params)
-        along_x = [n for place, n in enumerate(problem.axes) if place not in problem.across]
-        dims = [n for n in along_x if n > 1]
-        return len(dims) > 1 and dims[-1] % RANDOM_WORDS != 0
-
-    def _is_last_dim_innermost(self, params: PointwiseParams) -> bool:
-        """Whether the positions of a one-sided tile run along the last dim of the random tensor."""
-        known = [number for free in self._problem.order for number in free]
-        sizes = dict(zip(known, self._problem.axes, strict=False))
-        order = [n for n in params.axes or known if sizes.get(n, 1) > 1]
-        return not order or order[-1] == max(order)
-
     def _traffic(
         self, params: KernelParams, tile: KernelTile, threads: int
     ) -> tuple[Traffic, float]:
         """The traffic of a step of a program, and the bytes that the kernel fetches again."""
-        if not self._is_flat_tile(params):
+        if not is_flat_tile(self._problem, params):
             align = _align(params)
             refetched = sum(self._streams.reread_bytes(tile).values())
             refetched += self._streams.sector_refetch_bytes(params, tile, align, threads)

@@ -97,6 +97,14 @@ def _over_rows(problem: Problem, params: InnerOuterPersistentParams) -> KernelTi
     return tile._replace(passes=2 * tile.passes, programs=tile.programs * params.parts)
 
 
+_FLAT_PARAMS = (PointwiseParams, TransposeParams)
+
+
+def is_flat_tile(problem: Problem, params: HeuristicParams) -> bool:
+    """Whether tiles run over the axes of a problem without rows."""
+    return problem.is_flat and isinstance(params, _FLAT_PARAMS)
+
+
 def _rows(problem: Problem, params: HeuristicParams) -> KernelTile:
     tiling = params.row_tiling
     if tiling is None:

@@ -19,7 +19,7 @@ from math import prod
 from ...device import SECTOR_BYTES
 from ...devices import known
 from ...heuristics import pointwise
-from ...heuristics.cost.flat_traffic import flat_streams, flat_tile
+from ...heuristics.cost.flat.traffic import flat_streams, flat_tile
 from ...heuristics.cost.footprint import TensorStrides, Tile, contiguous_run_along
 from ...heuristics.cost.model import KernelTime
 from ...heuristics.cost.sides import broadcast_side, sides_along

@@ -15,7 +15,7 @@ from ..counts import LeastCounts, Number, TileCounts
 from ..numbers import ARRAYS
 from ..reduction_layout import ReductionLayout
 from ..registers import limit_of_warps
-from ..tiles import Launches, launches_of
+from ..tiles import Launches, is_flat_tile, launches_of
 from .loads import LeastLoads, LoadBounds
 
 
@@ -41,7 +41,7 @@ class LeastCounting(Counting):
             ``launches_of`` the params, where they are known.
         """
         many = launches_of(self._problem, params) if many is None else many
-        if not self._is_flat_tile(params[0]):
+        if not is_flat_tile(self._problem, params[0]):
             return self.least_of_row_kernels(many)
         warp = self._problem.device.warp_size
         loads = (self._flat_streams.loads(each, each.num_warps * warp) for each in params)

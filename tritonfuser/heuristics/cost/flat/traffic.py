@@ -13,17 +13,17 @@ from math import prod
 from operator import mul
 from typing import NamedTuple
 
-from ...device import NVIDIA_WARP_SIZE, VECTOR_BYTES
-from ..params import KernelParams, TransposeParams
-from ..problem import Problem
-from ..streams import Stream
-from .flat_access import FlatAccess, FlatLoads, accesses, flat_tensor
-from .footprint import Side, Tile, tile_over
-from .gathered import Gathered, concurrent_tile, max_resident_programs, sum_windows
-from .l1_reuse import L1Cache
-from .refetched import BroadcastLoad, L2Refetches, PartialSector, broadcast_tiles
-from .tile_layout import tile_layout
-from .traffic import FETCHED_BYTES, StepBytes, Traffic, Windows
+from ....device import NVIDIA_WARP_SIZE, VECTOR_BYTES
+from ...params import KernelParams, TransposeParams
+from ...problem import Problem
+from ...streams import Stream
+from ..footprint import Side, Tile, tile_over
+from ..gathered import Gathered, concurrent_tile, max_resident_programs, sum_windows
+from ..l1_reuse import L1Cache
+from ..refetched import BroadcastLoad, L2Refetches, PartialSector, broadcast_tiles
+from ..traffic import FETCHED_BYTES, StepBytes, Traffic, Windows
+from .access import FlatAccess, FlatLoads, accesses, flat_tensor
+from .layout import tile_layout
 
 
 class _TileTraffic(NamedTuple):

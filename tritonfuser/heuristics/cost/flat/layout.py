@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ...device import NVIDIA_WARP_SIZE
-from .flat_access import FlatAccess, FlatTensor
+from ....device import NVIDIA_WARP_SIZE
+from .access import FlatAccess, FlatTensor
 
 
 class TileLayout(NamedTuple):

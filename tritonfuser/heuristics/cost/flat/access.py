@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from math import prod
 from typing import NamedTuple
 
-from ...device import CACHE_LINE_BYTES, NVIDIA_WARP_SIZE, SECTOR_BYTES, VECTOR_BYTES
-from ..problem import Problem
-from ..streams import Stream
-from .footprint import (
+from ....device import CACHE_LINE_BYTES, NVIDIA_WARP_SIZE, SECTOR_BYTES, VECTOR_BYTES
+from ...problem import Problem
+from ...streams import Stream
+from ..footprint import (
     TensorStrides,
     Tile,
     contiguous_run_along,
@@ -17,9 +17,9 @@ from .footprint import (
     vector_elements,
     warp_bytes,
 )
-from .gathered import Gathered
-from .refetched import overfetch_ratio
-from .traffic import partial_sector_bytes_of, written_bytes
+from ..gathered import Gathered
+from ..refetched import overfetch_ratio
+from ..traffic import partial_sector_bytes_of, written_bytes
 
 
 class FlatTensor(NamedTuple):

@@ -1,0 +1,1 @@
+"""Flat kernels: how threads access tensors, and the traffic of their tiles."""
