@@ -20,7 +20,7 @@ def with_short_unrolled(
     first: SegmentedFusion,
     short: Collection[str],
     device: DeviceProperties,
-    ways: Callable[[], tuple[SegmentedFusion, ...]],
+    segmentations: Callable[[], tuple[SegmentedFusion, ...]],
 ) -> SegmentedFusion:
     """The kernels, or those with short reductions unrolled, if these are predicted to be faster.
 
@@ -30,15 +30,15 @@ def with_short_unrolled(
         The kernels, at sizes that do not vary.
     short : collection of str
         The names of the reductions that can be unrolled.
-    ways : callable
-        Segments the fusion with all of them unrolled, in several ways.
+    segmentations : callable
+        Segmentations of the fusion with all of them unrolled.
     """
     if device.is_cpu or not _computes(first, short):
         return first
     now = timed_kernels(first, device)
     if not is_slow(now) or not any(_reduces(each.piece, short) for each in now.excesses):
         return first
-    found = [timed_kernels(other, device) for other in ways()]
+    found = [timed_kernels(other, device) for other in segmentations()]
     fastest = min(found, key=lambda each: each.seconds)
     return fastest.segmented if fastest.is_faster(now, 1 - SAVED) else first
 
