@@ -11,6 +11,7 @@ import os
 import tempfile
 import time
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -148,8 +149,11 @@ class _WorkerPool:
         self._held = self._waited = 0.0
 
     def start(self, processes: int) -> None:
-        for _ in range(processes):
-            self._start_worker()
+        """Start the workers together: each takes the jobs when it has imported what these need, and
+        until then the call that starts it waits."""
+        with ThreadPoolExecutor(max(processes, 1)) as threads:
+            for started in [threads.submit(self._start_worker) for _ in range(processes)]:
+                started.result()
 
     def _start_worker(self, first: Sequence[int] = ()) -> None:
         parent_end, worker_end = self._context.Pipe(duplex=False)
