@@ -53,10 +53,15 @@ class Users:
             for value in node.operands():
                 self._direct.setdefault(value, []).append(node)
 
+    def direct(self, value: Value) -> Sequence[Node]:
+        """The nodes that have the value itself as an operand."""
+        return self._direct.get(value, ())
+
     def of(self, value: Value) -> Iterator[Node]:
+        """The nodes that use the value; those of views of it in the place of these."""
         stack = [value]
         while stack:
-            for node in self._direct.get(stack.pop(), ()):
+            for node in self.direct(stack.pop()):
                 if _is_alias(node):
                     stack.append(node.out)
                 else:

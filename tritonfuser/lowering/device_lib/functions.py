@@ -15,6 +15,7 @@ import triton.language as tl
 from triton.language.extra import libdevice
 
 from .aligned_functions import edges, whole_vectors
+from .bfloat16_functions import round_to_bfloat16, to_bfloat16
 from .cooperative_functions import is_last, peek, publish, wait_for
 from .division_functions import inverse_of, quotient, residue
 from .extra_float_functions import erfcinv, float_remainder, lerp

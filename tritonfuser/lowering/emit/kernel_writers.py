@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ...ir import Fusion, Node, Value
 from ...symbolic.choices import with_hints
 from ..access.read_footprint import Read
+from ..access.rounded_casts import rounded_casts
 from ..problem_sizes import env_of
 from ..segments.member import Member
 from ..segments.segment import Segment
@@ -120,8 +121,9 @@ class KernelWriters:
         staged = StagedRows(index, nest)
         self.loads = LoadWriter(index, repeats, self.pairs, staged, facts.stored, facts.fresh)
         self._special_load = special_load
+        rounded = rounded_casts(facts.segment.nodes)
         self.values = ValueWriter(
-            facts.fusion, facts.stored, repeats, self._load, self._reduce_again
+            facts.fusion, facts.stored, repeats, self._load, self._reduce_again, rounded
         )
         pipelined = bool(nest.loop) and facts.segment.kernel_params.num_stages > 1
         self.stores = StoreWriter(self.values, self.loads, facts.outputs, pipelined)

@@ -22,6 +22,7 @@ from ...symbolic.row_major import linear
 from ...symbolic.sizes import is_integer
 from ...symbolic.substitution import strip_bounds
 from ..access.read_footprint import Read, is_reducer, merge_guards, reads, sources_of
+from ..access.rounded_casts import RoundedCasts
 from .expressions import cast_text, filled, last_value, number, triton_name, typed, zero
 from .lines import Name, Repeat, common_run
 from .memory.masked_loads import after_op
@@ -45,6 +46,8 @@ class ValueWriter:
         before.
     reduce_again : function
         Writes a reduction or scan once more, where its result is read and no longer bound.
+    rounded : RoundedCasts
+        The casts to bfloat16 that are computed two at a time.
     """
 
     def __init__(
@@ -54,12 +57,14 @@ class ValueWriter:
         repeats: RepeatWriter,
         load: Callable[[Read], Name],
         reduce_again: Callable[[Node], None],
+        rounded: RoundedCasts,
     ) -> None:
         self.fusion = fusion
         self.stored = stored
         self.repeats = repeats
         self.load = load
         self.reduce_again = reduce_again
+        self.rounded = rounded
         self.index = repeats.index
         self.axes = self.index.axes
         self.masks = self.index.masks
@@ -101,6 +106,9 @@ class ValueWriter:
         node = self.fusion.producers.get(read.value)
         if node is None or read.value in self.stored or is_reducer(node):
             return iter(())
+        if read.value in self.rounded.widened:
+            node = self.rounded.widened[read.value]
+            read = Read(node.out, read.index, read.guards)
         needed = (r for r in reads(node, read) if not self.masks.ranges.never(r.guards))
         return map(self._needed, needed)
 
@@ -164,8 +172,7 @@ class ValueWriter:
         given = [a for a in node.args if isinstance(a, Value | Const)]
         typing = form.typing(operand_types(given))
         if form.copies:
-            source = self.operand(given[0], given[0].dtype, read)
-            return self.writer.cast(source, node.out.dtype, node.out, node.loc)
+            return self._cast(node, given[0], read)
         names = [
             self.operand(arg, dtype, read)
             for arg, dtype in zip(given, typing.operands, strict=True)
@@ -192,6 +199,24 @@ class ValueWriter:
         name = replace(name, outside=after_op(template, named))
         self.writer.bind(("computed", text, out), name)
         return name
+
+    def _cast(self, node: Node, arg: Operand, read: Read) -> Name:
+        """A cast; with the one before it where both round a number to bfloat16.
+
+        Statistics of rows, weights and numbers are few: they keep the casts.
+        """
+        before = self.rounded.widened.get(node.out)
+        if before is not None:
+            wide = next(before.operands())
+            source = self.operand(wide, wide.dtype, read)
+            if self.axes.is_whole(source.dims):
+                return self.writer.rounded(source, node.out, node.loc)
+            source = self.writer.cast(source, before.out.dtype, before.out, before.loc)
+            return self.writer.cast(source, node.out.dtype, node.out, node.loc)
+        source = self.operand(arg, arg.dtype, read)
+        is_packed = node.out in self.rounded.narrow and self.axes.is_whole(source.dims)
+        function = "to_bfloat16" if is_packed else ""
+        return self.writer.cast(source, node.out.dtype, node.out, node.loc, function)
 
     def operand(self, arg: Operand, dtype: DataType, read: Read) -> Name:
         """An operand of an elementwise op, as ``dtype``."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
 
 from ...dtypes import DataType
@@ -103,21 +103,32 @@ class Writer:
         name = self.define(value, text, run.each.dims, run.each.dtype, mark=mark)
         return replace(name, run=run)
 
-    def cast(self, name: Name, dtype: DataType, value: Value, loc: SourceLoc | None = None) -> Name:
-        """A number converted to another dtype, once for all uses."""
+    def cast(
+        self,
+        name: Name,
+        dtype: DataType,
+        value: Value,
+        loc: SourceLoc | None = None,
+        function: str = "",
+    ) -> Name:
+        """A number converted to another dtype, once for all uses.
+
+        Parameters
+        ----------
+        function : str
+            Converts the number, in the place of a plain cast.
+        """
         if name.dtype is dtype:
             return name
         key = ("cast", name.text, dtype)
         found = self.find(key)
         if found is None:
             mark = "" if loc is not None else f"_{dtype.info.triton}"
-            if name.run is None:
-                text = cast_text(name.text, name.dtype, dtype)
-                found = self.define(value, text, name.dims, dtype, loc, mark)
-            else:
-                text = cast_text(name.run.each.text, name.dtype, dtype)
-                each = self.define(value, text, name.dims, dtype, loc, f"{mark}_lane")
-                found = self.spread(value, replace(name.run, each=each), mark)
+
+            def text(each: str) -> str:
+                return f"{function}({each})" if function else cast_text(each, name.dtype, dtype)
+
+            found = self._converted(name, text, dtype, value, loc, mark)
             widened = is_widening(name.dtype, dtype)
             held = (name.held or name.dtype) if widened else None
             found = replace(found, held=held, outside=after_cast(name, dtype))
@@ -126,6 +137,33 @@ class Writer:
                 # The way back changes nothing.
                 self.bind(("cast", found.text, name.dtype), name)
         return found
+
+    def rounded(self, name: Name, value: Value, loc: SourceLoc | None = None) -> Name:
+        """Float32 numbers of a block rounded to bfloat16, in float32."""
+        narrow, wide = DataType.BFloat16, DataType.Float
+        key = ("rounded", name.text)
+        found = self.find(key)
+        if found is None:
+            between = replace(name, dtype=narrow, outside=after_cast(name, narrow))
+            found = self._converted(name, "round_to_bfloat16({})".format, wide, value, loc, "")
+            found = replace(found, held=narrow, outside=after_cast(between, wide))
+            self.bind(key, found)
+        return found
+
+    def _converted(
+        self,
+        name: Name,
+        text: Callable[[str], str],
+        dtype: DataType,
+        value: Value,
+        loc: SourceLoc | None,
+        mark: str,
+    ) -> Name:
+        """A function of a number, or of what neighbours have in common."""
+        if name.run is None:
+            return self.define(value, text(name.text), name.dims, dtype, loc, mark)
+        each = self.define(value, text(name.run.each.text), name.dims, dtype, loc, f"{mark}_lane")
+        return self.spread(value, replace(name.run, each=each), mark)
 
     def line(self, text: str, loc: SourceLoc | None = None, loads: str = "") -> None:
         """Write a line in the innermost scope."""

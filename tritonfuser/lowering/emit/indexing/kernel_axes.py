@@ -74,6 +74,10 @@ class KernelAxes:
         """The axes among ``dims`` along which a program has a block of positions."""
         return frozenset(d for d in dims if d in self.tiles and self.tiles[d].block is not None)
 
+    def is_whole(self, dims: frozenset[str]) -> bool:
+        """Whether a value along ``dims`` has an element for each position of a block."""
+        return len({self.tiles[name].place for name in self.blocked(dims)}) == self.rank > 0
+
     def masked(self, dims: frozenset[str]) -> frozenset[str]:
         """The axes among ``dims`` whose tiles need masks."""
         return frozenset(d for d in dims if d in self.tiles and self.tiles[d].masked)
