@@ -12,7 +12,7 @@ from tritonfuser.heuristics.params import PARAMS
 
 Data = dict[str, Any]
 NAMES = ("computes", "stores", "loads", "co_reduced")
-REWRITES = ("materialized", "recomputed", "invariants", "products")
+REWRITES = ("pieces", "materialized", "recomputed", "invariants", "products")
 
 
 def mutated(data: Data, rng: random.Random) -> Data:

@@ -128,6 +128,8 @@ class Rewrites:
 
     Attributes
     ----------
+    pieces : tuple of str
+        Reductions of concatenated tensors, each of which is reduced by itself.
     materialized : tuple of str
         Values that kernels behind a later op of torch read from memory.
     recomputed : tuple of str
@@ -144,6 +146,7 @@ class Rewrites:
         Reductions in two steps, of the fusion after ``tile_splits``.
     """
 
+    pieces: tuple[str, ...] = ()
     materialized: tuple[str, ...] = ()
     recomputed: tuple[str, ...] = ()
     invariants: tuple[str, ...] = ()
@@ -183,10 +186,10 @@ class Schedule:
 
     @property
     def reduced(self) -> frozenset[str]:
-        """What kernels compute as reductions, scans or products, in one step or in two."""
+        """What kernels compute as reductions, scans or products: in one step, in two, in pieces."""
         splits = (*self.rewrites.tile_splits, *self.rewrites.splits)
         computed = {name for segment in self.segments for name in segment.computes}
-        return frozenset(computed.union(split.value for split in splits))
+        return frozenset(computed.union(self.rewrites.pieces, (split.value for split in splits)))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, JSON-able; ``Schedule.from_dict`` turns it back."""

@@ -127,6 +127,10 @@ def sources_of(node: Node, read: Read) -> tuple[Source, ...]:
     return tuple(kept)
 
 
+Sources = Callable[[Node, Read], tuple[Source, ...]]
+"""What finds the sources of a view's element."""
+
+
 def _within(item: Affine, guards: Guards) -> Affine:
     """An index as ``Bounded`` where a guard keeps it in ``0 .. high - 1``."""
     for guard in guards:
@@ -140,11 +144,17 @@ def merge_guards(outer: Guards, inner: Guards) -> Guards:
     return tuple(dict.fromkeys((*outer, *inner)))
 
 
-def reads(node: Node, read: Read) -> Iterator[Read]:
-    """The elements of operands that one element of a node needs."""
+def reads(node: Node, read: Read, sources: Sources = sources_of) -> Iterator[Read]:
+    """The elements of operands that one element of a node needs.
+
+    Parameters
+    ----------
+    sources : callable
+        ``sources_of``, or a cached version of it.
+    """
     form = op_of(node).form
     if isinstance(form, View):
-        for source in sources_of(node, read):
+        for source in sources(node, read):
             guards = merge_guards(read.guards, source.guards)
             yield from loaded_by(source)
             if isinstance(source.operand, Value) and source.operand.is_tensor:
@@ -159,16 +169,33 @@ def reads(node: Node, read: Read) -> Iterator[Read]:
 
 
 class KnownReads:
-    """A cached ``reads`` for the nodes of one fusion, shared by the walks of groups and passes."""
+    """A cached ``reads``, shared by the walks of groups and passes.
+
+    It serves a fusion and its rewrites, which have most of their nodes in common. Nodes are told
+    apart by identity, since comparing their content takes longer than what is saved.
+    """
 
     def __init__(self) -> None:
-        self._found: dict[Read, tuple[Read, ...]] = {}
+        self._found: dict[tuple[int, Read], tuple[Read, ...]] = {}
+        self._sources: dict[tuple[int, Read], tuple[Source, ...]] = {}
+        self._nodes: dict[int, Node] = {}
 
     def __call__(self, node: Node, read: Read) -> tuple[Read, ...]:
         """The elements of operands that one element of a node needs."""
-        found = self._found.get(read)
+        key = id(node), read
+        found = self._found.get(key)
         if found is None:
-            found = self._found[read] = tuple(reads(node, read))
+            self._nodes[id(node)] = node  # it has to live as long as its id is used
+            found = self._found[key] = tuple(reads(node, read, self.sources))
+        return found
+
+    def sources(self, node: Node, read: Read) -> tuple[Source, ...]:
+        """The sources of a view's element, see ``sources_of``."""
+        key = id(node), read
+        found = self._sources.get(key)
+        if found is None:
+            self._nodes[id(node)] = node
+            found = self._sources[key] = sources_of(node, read)
         return found
 
 

@@ -8,6 +8,7 @@ from ...device import DeviceProperties
 from ...errors import ParamsError
 from ...heuristics.schedule import Rewrites
 from ...ir import Fusion
+from ..passes.concatenations.reduced_pieces import pieces_of, reduce_pieces
 from ..passes.contract_to_mma import candidates, contract_to_mma
 from ..passes.invariants.kept_orders import is_order, named, order_of
 from ..passes.invariants.materialize import materializable, materialize_invariants
@@ -25,11 +26,32 @@ def rewritten_as(fusion: Fusion, device: DeviceProperties, rewrites: Rewrites) -
     ParamsError
         Names the field, by its path, that is of no use here, and why.
     """
+    fusion = reduced_as(fusion, rewrites.pieces)
     fusion = with_invariants(materialized_as(fusion, rewrites), rewrites.invariants)
     fusion = contracted_as(fusion, device, rewrites.products)
     fusion = split_as(fusion, rewrites.tile_splits, "tile_splits").fusion
     whole = split_as(fusion, rewrites.splits, "splits")
     return Rewritten(whole.fusion, rewrites, whole.partial or None)
+
+
+def reduced_as(fusion: Fusion, names: Sequence[str]) -> Fusion:
+    """The fusion with the named reductions in pieces.
+
+    Raises
+    ------
+    ParamsError
+        A name is of no reduction of tensors that are concatenated.
+    """
+    nodes = {node.outs[0].name: node for node in fusion.nodes} if names else {}
+    for place, name in enumerate(names):
+        if name in names[:place]:
+            raise ParamsError(f"pieces[{place}]: {name} is there already")
+        if name not in nodes or pieces_of(fusion, nodes[name]) is None:
+            raise ParamsError(
+                f"pieces[{place}]: expected a reduction of tensors that are concatenated, "
+                f"got {name!r}"
+            )
+    return reduce_pieces(fusion, names)
 
 
 def materialized_as(fusion: Fusion, rewrites: Rewrites) -> Fusion:

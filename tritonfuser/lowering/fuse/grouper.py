@@ -47,7 +47,9 @@ class Grouper(Placement):
         self, found: Rewritten, rules: Rules, co_reduced: frozenset[Value] = frozenset()
     ) -> None:
         facts = CoreFacts(found.fusion, rules.device, rules.fuse_all, rules.misaligned)
-        super().__init__(AnchorMaker(found.fusion), facts, rules.device, found.partial)
+        super().__init__(
+            AnchorMaker(found.fusion, reads=found.reads), facts, rules.device, found.partial
+        )
         self.joining = Joining(self.maker, self.problem, co_reduced, rules)
         self.place_all()
 

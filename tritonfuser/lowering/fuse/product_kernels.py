@@ -57,7 +57,8 @@ def with_product_kernels(
         contracted = contract_to_mma(before.fusion, chosen)
         names = tuple(value.name for value in sorted(chosen, key=lambda value: value.index))
         rewrites = replace(before.rewrites, products=names)
-        found = _in_tiles(Rewritten(contracted.fusion, rewrites), rules, two_steps)
+        rewritten = replace(before, fusion=contracted.fusion, rewrites=rewrites)
+        found = _in_tiles(rewritten, rules, two_steps)
         slow = frozenset() if rules.fuse_all else slow_products(found.groups)
         if not slow:
             return found

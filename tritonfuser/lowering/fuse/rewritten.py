@@ -14,6 +14,8 @@ from ...heuristics.schedule import ReductionSplit, Rewrites
 from ...ir import Fusion, Value
 from ...symbolic.queries import is_known_equal
 from ...symbolic.sizes import hint, is_size
+from ..access.read_footprint import KnownReads
+from ..passes.concatenations.reduced_pieces import reduce_pieces
 from ..passes.invariants.materialize import choose_invariants, materialize_invariants
 from ..passes.invariants.positions import read_at_many
 from ..passes.materialization import Reread, materialize_shared
@@ -41,11 +43,14 @@ class Rewritten:
     partial : frozenset of Value or None
         The results of the first steps of reductions. None where it is not decided yet which
         reductions are split.
+    reads : KnownReads
+        What elements of its nodes are computed from; shared with other rewrites of the same fusion.
     """
 
     fusion: Fusion
     rewrites: Rewrites = field(default=Rewrites())
     partial: frozenset[Value] | None = None
+    reads: KnownReads = field(default_factory=KnownReads, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,21 +61,27 @@ class Common:
     ----------
     fusion : Fusion
         With the values in memory that kernels behind a later library op use again.
+    pieces : tuple of str
+        The reductions that are done in pieces.
     reread : Reread
-        These.
+        The values in memory.
     at_many : tuple of str
         The values that kernels would read at many positions: they are in memory too.
+    reads : KnownReads
+        What elements of its nodes are computed from.
     """
 
     fusion: Fusion
+    pieces: tuple[str, ...]
     reread: Reread
     at_many: tuple[str, ...]
+    reads: KnownReads = field(default_factory=KnownReads, compare=False)
 
     @staticmethod
-    def of(fusion: Fusion) -> Common:
-        """That of a simplified fusion."""
-        found, reread = materialize_shared(fusion)
-        return Common(found, reread, read_at_many(found))
+    def of(fusion: Fusion, pieces: tuple[str, ...] = ()) -> Common:
+        """That of a simplified fusion, with some reductions in pieces."""
+        found, reread = materialize_shared(reduce_pieces(fusion, pieces))
+        return Common(found, pieces, reread, read_at_many(found))
 
     def in_memory(
         self, device: DeviceProperties, materialized: tuple[str, ...] | None
@@ -87,25 +98,28 @@ class Common:
             chosen = choose_invariants(self.fusion, device)
         invariants = tuple(dict.fromkeys((*self.at_many, *chosen)))
         rewrites = Rewrites(
+            pieces=self.pieces,
             materialized=self.reread.materialized,
             recomputed=self.reread.recomputed,
             invariants=invariants,
         )
-        return Rewritten(materialize_invariants(self.fusion, invariants), rewrites)
+        made = materialize_invariants(self.fusion, invariants)
+        return Rewritten(made, rewrites, reads=self.reads)
 
 
 def in_tiles(before: Rewritten, parts: Mapping[Value, int]) -> Rewritten:
     """The fusion with reductions in two steps, the first inside the tiles of a product's kernel."""
     splits = _splits(before.fusion, parts)
     made = split_reductions(before.fusion, parts).fusion
-    return Rewritten(made, replace(before.rewrites, tile_splits=splits))
+    return replace(before, fusion=made, rewrites=replace(before.rewrites, tile_splits=splits))
 
 
 def in_two_steps(before: Rewritten, parts: Mapping[Value, Parts]) -> Rewritten:
     """The fusion with reductions in two steps."""
     splits = _splits(before.fusion, parts)
     made = split_reductions(before.fusion, parts)
-    return Rewritten(made.fusion, replace(before.rewrites, splits=splits), made.partial)
+    rewrites = replace(before.rewrites, splits=splits)
+    return replace(before, fusion=made.fusion, rewrites=rewrites, partial=made.partial)
 
 
 def _splits(fusion: Fusion, parts: Mapping[Value, Parts]) -> tuple[ReductionSplit, ...]:

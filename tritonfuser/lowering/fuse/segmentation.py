@@ -3,7 +3,8 @@
 ``Segmenter`` chooses a schedule and makes the segments of it on the way. The stages, each from the
 result of the one before:
 
-1. Memory: which values kernels read rather than compute (``rewritten.py``).
+1. Memory: which values kernels read rather than compute (``rewritten.py``), after reductions of
+   concatenated tensors became reductions of each of these.
 2. Groups: each reduction, product and result joins a kernel or starts one (``grouper.py``).
    Legality says what one kernel can hold, and a scheduler has to take it. Products that torch
    computes faster are left to torch (``product_kernels.py``).
@@ -63,6 +64,8 @@ class Choice:
         Reductions to do in two steps that reduce whole dims each.
     shares : float
         Factor on the number of parts that schedulers want for split reductions.
+    pieces : tuple of str
+        Reductions of concatenated tensors, each of which is reduced by itself.
     """
 
     materialized: tuple[str, ...] | None = None
@@ -73,6 +76,7 @@ class Choice:
     stored_flat: tuple[str, ...] = ()
     by_dims: tuple[ByDims, ...] = ()
     shares: float = 1.0
+    pieces: tuple[str, ...] = ()
 
 
 HEURISTIC = Choice()
@@ -114,9 +118,10 @@ class Segmenter:
         products: ProductPolicy = ProductPolicy.AUTO,
         misaligned: frozenset[Value] = frozenset(),
     ) -> None:
-        self._common, self._device, self._products = Common.of(fusion), device, products
+        self._fusion, self._device, self._products = fusion, device, products
         self._two_steps, self._misaligned = two_steps, misaligned
-        self._wholes: dict[tuple[tuple[str, ...], bool, bool, frozenset[str]], _Whole] = {}
+        self._commons: dict[tuple[str, ...], Common] = {}
+        self._wholes: dict[tuple[Rewrites, bool, bool, frozenset[str]], _Whole] = {}
 
     def __call__(self, choice: Choice = HEURISTIC) -> SegmentedFusion:
         """The kernels of a choice."""
@@ -125,10 +130,16 @@ class Segmenter:
         first, *others = (whole.scheduled(each) for each in splits)
         return faster_cut(first, others[0], self._device) if others else first
 
+    def common(self, pieces: tuple[str, ...]) -> Common:
+        """What the choices with these reductions in pieces have in common."""
+        if pieces not in self._commons:
+            self._commons[pieces] = Common.of(self._fusion, pieces)
+        return self._commons[pieces]
+
     def _whole(self, choice: Choice) -> _Whole:
-        rewritten = self._common.in_memory(self._device, choice.materialized)
+        rewritten = self.common(choice.pieces).in_memory(self._device, choice.materialized)
         of_choice = choice.over_rows, choice.rereads_rows, frozenset(choice.stored_flat)
-        key = rewritten.rewrites.invariants, *of_choice
+        key = rewritten.rewrites, *of_choice
         if key not in self._wholes:
             every = self._products is not ProductPolicy.AUTO
             rules = Rules(self._device, every, self._misaligned, *of_choice)

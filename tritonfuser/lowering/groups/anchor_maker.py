@@ -36,6 +36,11 @@ _NO_COUNTS: Mapping[str, int] = MappingProxyType({})
 class AnchorMaker:
     """Makes the anchors of a fusion: finds the loop nest of a value, and all that it reads.
 
+    Parameters
+    ----------
+    reads : KnownReads, optional
+        Shared with the makers of other rewrites of a fusion.
+
     Attributes
     ----------
     fusion : Fusion
@@ -51,12 +56,17 @@ class AnchorMaker:
         Its loads and stores as functions of axes.
     """
 
-    def __init__(self, fusion: Fusion, counts: Mapping[str, int] = _NO_COUNTS) -> None:
+    def __init__(
+        self,
+        fusion: Fusion,
+        counts: Mapping[str, int] = _NO_COUNTS,
+        reads: KnownReads | None = None,
+    ) -> None:
         self.fusion = fusion
         self.counts = counts
         self.axes = AtomicAxes(fusion)
         self.traffic = KnownTraffic(fusion, self.ranks)
-        self._reads = KnownReads()
+        self._reads = KnownReads() if reads is None else reads
         self.home_index = {
             out: self.axes.index(out)
             for node in fusion.nodes

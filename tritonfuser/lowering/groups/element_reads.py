@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Sequence
 
 from ...ir import Fusion, Node, Value
 from ...ops.builder import op_of
 from ...ops.forms import Factory, Random
 from ...ops.table import View
-from ..access.read_footprint import Read, sources_of
+from ..access.read_footprint import KnownReads, Read
 from ..access.rough_instructions import LOAD_INSTRUCTIONS, MOVED, rough_instructions
 
 
@@ -19,19 +19,20 @@ class ElementReads:
     ----------
     anchored : container of Value
         Results of reductions and of torch: kernels that compute other values only load them.
-    operands : callable
-        What a node's element is computed from: ``read_footprint.reads``, or a cached version of it.
+    operands : KnownReads
+        What a node's element is computed from.
     """
 
     def __init__(
         self,
         fusion: Fusion,
         anchored: Container[Value],
-        operands: Callable[[Node, Read], Iterable[Read]],
+        operands: KnownReads,
     ) -> None:
         self.fusion = fusion
         self.anchored = anchored
         self.operands = operands
+        self._computed: dict[Read, tuple[tuple[Node, Read], ...]] = {}
 
     def needed(self, starts: Iterable[Read]) -> list[Read]:
         """All reads that some elements need, loaded or computed, in breadth-first order."""
@@ -42,18 +43,20 @@ class ElementReads:
             if node is None:
                 continue
             for item in self.operands(node, read):
-                bare = Read(item.value, item.index)
+                bare = Read(item.value, item.index) if item.guards else item
                 if bare not in found:
                     found[bare] = None
                     queue.append(bare)
         return queue
 
-    def computed(self, start: Read) -> Iterator[tuple[Node, Read]]:
+    def computed(self, start: Read) -> tuple[tuple[Node, Read], ...]:
         """The nodes computed for an element, each with its index; those nearest to it first."""
-        for read in self.needed([start]):
-            node = self._maker(read)
-            if node is not None:
-                yield node, read
+        found = self._computed.get(start)
+        if found is None:
+            makers = ((self._maker(read), read) for read in self.needed([start]))
+            found = tuple((node, read) for node, read in makers if node is not None)
+            self._computed[start] = found
+        return found
 
     def instructions(self, reads: Sequence[Read]) -> int:
         """Estimate the instructions for loading and computing some values at one position.
@@ -74,7 +77,9 @@ class ElementReads:
             if node is None:
                 count += LOAD_INSTRUCTIONS
             elif isinstance(op_of(node).form, View):
-                count += MOVED * sum(bool(source.guards) for source in sources_of(node, read))
+                count += MOVED * sum(
+                    bool(source.guards) for source in self.operands.sources(node, read)
+                )
             else:
                 count += rough_instructions(node)
         return count
@@ -93,7 +98,8 @@ class ElementReads:
                 found[read] = None
             elif node is not None:
                 for item in self.operands(node, read):
-                    users.setdefault(Read(item.value, item.index), []).append(read)
+                    bare = Read(item.value, item.index) if item.guards else item
+                    users.setdefault(bare, []).append(read)
         queue = list(found)
         for read in queue:
             reached = [user for user in users.get(read, ()) if user not in found]

@@ -21,7 +21,7 @@ from ...symbolic.index_expr import Affine, Axis, Digit
 from ...symbolic.queries import is_known_equal
 from ...symbolic.sizes import hint, is_size
 from ..access.aliases import buffer_strides
-from ..access.read_footprint import Read, sources_of
+from ..access.read_footprint import Read
 from ..access.traffic import offset_of
 from .boxes import Box, Cut, cut_of
 from .element_reads import ElementReads
@@ -99,9 +99,10 @@ class LoopPartitioner:
     def _cuts(self, index: Index) -> list[Cut]:
         """The thresholds of guards: on whole axes first, then on digits."""
         found: list[Cut] = []
+        sources = self._elements.operands.sources
         for node, read in self._elements.computed(Read(self._value, index)):
             if isinstance(op_of(node).form, View):
-                guards = (g for source in sources_of(node, read) for g in source.guards)
+                guards = (g for source in sources(node, read) for g in source.guards)
                 found += [cut for cut in map(cut_of, guards) if cut is not None]
         return sorted(dict.fromkeys(found), key=lambda cut: not cut.is_whole)
 

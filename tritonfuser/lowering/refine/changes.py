@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from ...ir import Fusion
 from ..fuse.segmentation import Choice
 from ..fuse.splits.split_policy import ByDims, CommonRows
 from ..passes.invariants.kept_orders import named
@@ -29,14 +28,14 @@ MOST_SPLITS = 6
 """Splits of reductions by dims that are tried for one segmentation."""
 
 
-def try_changes(base: Fusion, times: Times, choice: Choice) -> None:
+def try_changes(times: Times, choice: Choice) -> None:
     """Time the changes of a segmentation, except those that cannot be much faster than all so far.
 
     Changes that may save most come first. Splits into parts of adjacent rows come last: they suit
     some of the tensors, where a copy of one of them may suit all.
     """
     now = times.known[choice]
-    found = candidates(base, now, times.device)
+    found = candidates(times.base(choice.pieces), now, times.device)
     possible = _possible(now, choice) | _with_one_more(choice, found.first)
     others = _with_one_more(choice, found.others)
     again = _with_one_more(choice, found.again)
@@ -47,17 +46,19 @@ def try_changes(base: Fusion, times: Times, choice: Choice) -> None:
             _try(times, each, now.seconds - tried[each])
 
 
-def try_splits(base: Fusion, times: Times, choice: Choice) -> None:
+def try_splits(times: Times, choice: Choice) -> None:
     """Time other splits of reductions of a segmentation, and then its other changes.
 
     Splits are tried after all other changes, which may make them unnecessary.
     """
     now = times.known[choice]
-    splits = _with_other_splits(choice, splits_by_dims(base, now, times.device))
+    splits = _with_other_splits(
+        choice, splits_by_dims(times.base(choice.pieces), now, times.device)
+    )
     for each, saved in _first_of(splits, MOST_SPLITS).items():
         _try(times, each, now.seconds - saved)
     if splits or choice.by_dims:
-        try_changes(base, times, choice)
+        try_changes(times, choice)
 
 
 def _first_of(possible: Mapping[Choice, float], most: int) -> dict[Choice, float]:

@@ -13,19 +13,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import cache
 
 from ...device import DeviceProperties
 from ...ir import Fusion
 from ..cost import LEAST_S, moved_bytes
+from ..fuse.rewritten import Common
 from ..fuse.segmentation import HEURISTIC, Choice
 from ..passes.invariants.materialize import materializable
-from ..passes.materialization import materialize_shared
 from ..segments.segmented_fusion import SegmentedFusion
 from .after_reductions import computed_of_reductions
 from .changes import try_changes, try_splits
 from .computed_again import computed_again
 from .crossing_views import crossing_views
 from .kernel_times import TimedKernels, timed_kernels
+from .reduced_pieces import with_pieces
 from .row_rereads import few_read_rows_twice, rereads_rows_in_next_kernel
 from .times import BETTER, Times, worth_trying
 
@@ -93,18 +95,23 @@ def refined(
     if device.is_cpu or moved_bytes(first) < LEAST_S * bandwidth:
         return first
     best, choice = timed_kernels(first, device), Choice(materialized=first.rewrites.invariants)
-    times = Times(device, make, {choice: best}, worth_trying(best, fusion))
+    base = cache(lambda pieces: Common.of(fusion, pieces).fusion)
+    times = Times(device, base, make, {choice: best}, worth_trying(best, fusion))
     for other in _with_rows_moved(first, choice):
         found = times(other)
         if found.is_faster(best, ROWS_MOVED):
             best, choice = found, other
-    best = _with_more_in_memory(fusion, times, choice)
+    choice, whole = with_pieces(fusion, times, choice), choice
+    best = _with_more_in_memory(times, choice)
+    if choice != whole:
+        _with_more_in_memory(times, whole)
     if is_slow(best):
-        base = materialize_shared(fusion)[0]
-        _try_best_first(times, lambda found: try_changes(base, times, found))
+        _try_best_first(times, try_changes)
         best = _fastest(times, best)
-        _try_best_first(times, lambda found: try_splits(base, times, found))
+        _try_best_first(times, try_splits)
         best = _with_splits_by_dims(times, best)
+        factors = (1.0, *PART_FACTORS)
+        best = times.known[with_pieces(fusion, times, times.choice(best), factors)]
     return _with_other_parts(times, best).segmented
 
 
@@ -116,7 +123,7 @@ def _with_rows_moved(first: SegmentedFusion, choice: Choice) -> Iterator[Choice]
         yield replace(choice, rereads_rows=False)
 
 
-def _with_more_in_memory(fusion: Fusion, times: Times, choice: Choice) -> TimedKernels:
+def _with_more_in_memory(times: Times, choice: Choice) -> TimedKernels:
     """Kernels that store more of the values that later kernels need, if that is faster.
 
     Kernels with reductions compute more of their results: the number of kernels stays, and so do
@@ -132,7 +139,7 @@ def _with_more_in_memory(fusion: Fusion, times: Times, choice: Choice) -> TimedK
         more = [name for name in find(now.segmented) if name not in stored]
         if not more:
             continue
-        possible = materializable(materialize_shared(fusion)[0])
+        possible = materializable(times.base(choice.pieces))
         more = [name for name in more if name in possible]
         other = replace(choice, materialized=(*stored, *more))
         if times(other).is_faster(now, share):
@@ -145,7 +152,7 @@ def is_slow(now: TimedKernels) -> bool:
     return now.excess > max(WORTH_S, SAVED * now.seconds)
 
 
-def _try_best_first(times: Times, try_changes: Callable[[Choice], None]) -> None:
+def _try_best_first(times: Times, try_changes: Callable[[Times, Choice], None]) -> None:
     """Try changes of the most promising segmentation, again and again, of all that are known."""
     changed, in_vain = set[Choice](), 0
     while in_vain < MOST_IN_VAIN and times.may_try and len(changed) < MOST_CHANGED:
@@ -153,7 +160,7 @@ def _try_best_first(times: Times, try_changes: Callable[[Choice], None]) -> None
         if found is None:
             break
         changed.add(found)
-        try_changes(found)
+        try_changes(times, found)
         in_vain = 0 if times.least < least else in_vain + (len(times.known) > known)
 
 
@@ -188,7 +195,7 @@ def _with_splits_by_dims(times: Times, best: TimedKernels) -> TimedKernels:
 
 def _with_other_parts(times: Times, best: TimedKernels) -> TimedKernels:
     """The kernels with another number of parts of split reductions, if that is faster."""
-    choice = next(choice for choice, found in times.known.items() if found is best)
+    choice = times.choice(best)
     worth = best.beyond_bytes > max(WORTH_PARTS_S, SAVED * best.seconds)
     if not worth or not best.segmented.rewrites.splits:
         return best

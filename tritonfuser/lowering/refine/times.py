@@ -36,6 +36,8 @@ class Times:
     ----------
     device : DeviceProperties
         The device.
+    base : callable
+        The fusion with some reductions in pieces, before any choice's values are put in memory.
     make : callable
         Segments the fusion by a choice.
     known : dict of Choice to TimedKernels
@@ -45,6 +47,7 @@ class Times:
     """
 
     device: DeviceProperties
+    base: Callable[[tuple[str, ...]], Fusion]
     make: Callable[[Choice], SegmentedFusion]
     known: dict[Choice, TimedKernels]
     most: float = inf
@@ -63,6 +66,10 @@ class Times:
     def least(self) -> float:
         """Seconds of the fastest segmentation so far."""
         return min(each.seconds for each in self.known.values())
+
+    def choice(self, made: TimedKernels) -> Choice:
+        """The first choice of a segmentation."""
+        return next(choice for choice, found in self.known.items() if found is made)
 
     def may_be_beaten_by(self, seconds: float) -> bool:
         """Whether kernels of so many seconds would be much faster than all so far."""

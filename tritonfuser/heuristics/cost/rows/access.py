@@ -31,7 +31,10 @@ class RowTensor:
     Attributes
     ----------
     times : float
-        Number of tensors with the same facts, which are counted together.
+        Number of tensors with the same facts, which are counted together; of those that are masked
+        at some positions, the share that is accessed.
+    issued : float
+        Loads or stores that threads issue for each that accesses memory: masked ones too.
     overfetch : float
         Bytes that are fetched and never used, for each byte that is used.
     is_full : bool
@@ -56,6 +59,7 @@ class RowTensor:
     ) -> None:
         self.stream, self._problem, self.is_result = stream, problem, is_result
         self.times = times * stream.accessed_share
+        self.issued = 1 / stream.accessed_share
         self.strides = TensorStrides(stream)
         self.overfetch = overfetch_ratio(problem, stream, self.strides)
         self.is_full = stream.along_x and (stream.along_r or problem.reduced <= 1)

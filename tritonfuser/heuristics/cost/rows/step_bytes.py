@@ -125,7 +125,7 @@ class TileTrafficSum:
                 self._partial += partial * scale
         else:
             scale *= stream.fresh_share
-            self._elements += count * mean_per_step
+            self._elements += count * mean_per_step * tensor.issued
             self._loaded += moved * per_step
             self._fetched += found.new_bytes * scale
             self._reloaded += 0.0 if stream.is_late else found.new_bytes * scale

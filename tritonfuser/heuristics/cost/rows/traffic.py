@@ -100,11 +100,12 @@ class RowStreams:
         for touched, width in zip(others, widths, strict=True):
             tensor, stream = touched.tensor, touched.tensor.stream
             warps = touched.elements / width / NVIDIA_WARP_SIZE
-            instructions = touched.mean_per_step * max(warps, 1.0)
+            accessing = touched.mean_per_step * max(warps, 1.0)
+            instructions = accessing * tensor.issued
             accesses += instructions
             positions = max(positions, instructions if tensor.digits else 0.0)
             adjacent = widest[touched.side] if touched.has_layout else width
-            new_lines = instructions * touched.valid * self._warps.lines(touched, adjacent)
+            new_lines = accessing * touched.valid * self._warps.lines(touched, adjacent)
             lines += new_lines
             if tensor.gathered:
                 windows.append(self._windows(tensor.gathered, params, tile, new_lines))
@@ -116,7 +117,7 @@ class RowStreams:
                     vectors[touched.side] = width
             elif not tensor.gathered:
                 sector_bytes = self._warps.written_bytes(touched, adjacent)
-                written += instructions * touched.valid * sector_bytes
+                written += accessing * touched.valid * sector_bytes
         return Traffic(
             moved=step.moved,
             windows=sum_windows(windows),
