@@ -374,6 +374,20 @@ def test_attributes_may_be_set_from_outside(x):
     assert torch.equal(fd.run([x, 0.0], device=fd._selected_device)[0], x.relu())
 
 
+@pytest.mark.parametrize("op", ["matmul", "linear"])
+def test_autocast_leaves_the_dtypes_of_a_definition(op, x):
+    """torch would multiply in bf16."""
+    square = x[:, :3].contiguous()
+    with FusionDefinition() as fd:
+        given = fd.from_pytorch(square)
+        fd.add_output(getattr(fd.ops, op)(given, given))
+    before = fd.run([square])
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert torch.equal(fd.run([square])[0], before[0])
+        assert torch.equal(fd.plan([square])([square])[0], before[0])
+        fd.validate([square])
+
+
 def test_a_repeated_run_goes_straight_to_the_cache(x, monkeypatch):
     fd = simple()
     fd.run([x, 0.0])

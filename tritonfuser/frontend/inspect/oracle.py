@@ -81,7 +81,8 @@ class Evaluation:
         for value, given in zip(fusion.inputs, inputs, strict=True):
             self._keep(value, _as_given(value, given), 1)
         last = last_uses(fusion)
-        with torch.device(device_of(inputs)), torch.no_grad():
+        own_dtypes = torch._C._DisableAutocast()
+        with torch.device(device_of(inputs)), torch.no_grad(), own_dtypes:
             for node in fusion.nodes:
                 if any(out in last for out in node.outs):
                     self._run(node)

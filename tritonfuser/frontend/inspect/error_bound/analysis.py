@@ -43,7 +43,7 @@ def bounds(fusion: Fusion, inputs: Sequence[Any]) -> list[torch.Tensor]:
     }
     known = {v: x for v, x in given.items() if v.dtype.info.category is not Category.COMPLEX}
     known.update((part.value, _part(part, given[part.source])) for part in split.parts)
-    with torch.device(device), torch.no_grad():
+    with torch.device(device), torch.no_grad(), torch._C._DisableAutocast():
         found = iter(propagated(split.fusion, known))
         return [
             torch.hypot(next(found).bound, next(found).bound)
