@@ -537,6 +537,22 @@ def test_numbers_that_only_unsigned_integers_hold(as_constant):
     assert product.tolist() == [float(seed)] * 4 and filled.tolist() == [seed] * 2
 
 
+@pytest.mark.parametrize("dtype", [DataType.Float, DataType.Double])
+def test_the_next_number_is_that_of_the_dtype(dtype):
+    """In float64 the one before infinity is no Float."""
+    with FusionDefinition() as fd:
+        x, y = (fd.define_tensor([-1], dtype=dtype) for _ in "xy")
+        near = fd.ops.nextafter(x, y)
+        fd.add_output(near)
+        fd.add_output(fd.ops.sub(near, x))
+    given = [[math.inf, -math.inf, 0.0, 1.0, 3.0], [0.0, 0.0, 1.0, math.inf, 3.0]]
+    inputs = [torch.tensor(row, dtype=dtype.info.torch) for row in given]
+    fd.validate(inputs)
+    wide = expected(fd.fusion.ir, inputs, Check()).wide.outputs
+    assert torch.equal(wide[0], torch.nextafter(*inputs).double())
+    assert torch.equal(wide[1], (torch.nextafter(*inputs) - inputs[0]).double())
+
+
 def test_numbers_that_other_threads_draw_are_none_of_the_runs():
     """The reference draws what the run drew, whatever the generator has been used for since."""
     with FusionDefinition() as fd:

@@ -141,10 +141,9 @@ class Evaluation:
         assert isinstance(form, Pointwise)
         present = [arg for arg in node.args if arg is not None]
         targets = iter(form.typing(operand_types(present)).operands)
-        return [
-            None if operand is None else _cast(operand, self._wider(next(targets)))
-            for operand in operands
-        ]
+        if not form.accuracy.of_dtype:
+            targets = map(self._wider, targets)
+        return [None if operand is None else _cast(operand, next(targets)) for operand in operands]
 
     def _operand(self, param: Param, arg: Arg) -> Any:
         if isinstance(arg, tuple):
