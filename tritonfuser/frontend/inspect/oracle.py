@@ -79,7 +79,7 @@ class Evaluation:
         self._lengths: dict[Value, int] = {}
         self._drawn: set[Value] = set()
         for value, given in zip(fusion.inputs, inputs, strict=True):
-            self._keep(value, _as_given(value, given), 1)
+            self._keep(value, as_given(value, given), 1)
         last = last_uses(fusion)
         own_dtypes = torch._C._DisableAutocast()
         with torch.device(device_of(inputs)), torch.no_grad(), own_dtypes:
@@ -230,7 +230,7 @@ def _evaluated(node: Node, op: Op, operands: list[Any], attrs: dict[str, Any]) -
     return found.to(device_of(operands))
 
 
-def _as_given(value: Value, given: Any) -> Any:
+def as_given(value: Value, given: Any) -> Any:
     """An input as a run gets it: a number of a floating-point scalar rounded to its dtype."""
     exact = value.is_tensor or value.dtype.info.category < Category.FLOAT
     return given if exact else as_number(given, value.dtype)
