@@ -171,6 +171,7 @@ def test_a_member_of_an_enumeration_is_a_number(dtype):
     for given in (Level.TWO, 2, Level.TWO):
         assert torch.equal(fd.run([ones, given])[0], torch.full((3,), 2.0))
         assert torch.equal(fd.plan([ones, given])([ones, given])[0], torch.full((3,), 2.0))
+    assert fd.repro_script_for([ones, Level.TWO]) == fd.repro_script_for([ones, 2])
     if dtype in (DataType.Int, DataType.Int32):
         with pytest.raises(InputError, match="is not compatible with the expected data type"):
             fd.run([ones, Level.HUGE])
