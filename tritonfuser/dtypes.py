@@ -173,14 +173,18 @@ def of_python(value: bool | int | float | complex) -> DataType:
     return DataType.ComplexDouble
 
 
-_UNSIGNED = range(2**63, 2**64)
-"""Ints that only UInt64 can represent."""
+def plain_number(value: bool | int | float | complex) -> bool | int | float | complex:
+    """A number of Python's own class, for one of a derived class, as a member of an IntEnum."""
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, int):
+        return int(value)
+    return float(value) if isinstance(value, float) else complex(value)
 
 
 def holding(value: bool | int | float | complex) -> DataType:
     """The DataType of a Python number, UInt64 where Int does not hold it."""
-    # A float would be looked for number by number.
-    is_unsigned = isinstance(value, int) and value in _UNSIGNED
+    is_unsigned = isinstance(value, int) and 2**63 <= value < 2**64
     return DataType.UInt64 if is_unsigned else of_python(value)
 
 
@@ -210,6 +214,13 @@ def int_range(dtype: DataType) -> range:
         return range(2**64)
     bits = dtype.info.bits if dtype.info.category is Category.INT else 64
     return range(-(2 ** (bits - 1)), 2 ** (bits - 1))
+
+
+def holds_int(dtype: DataType, number: int) -> bool:
+    """Whether an int can stand for a scalar of ``dtype``."""
+    # Python looks for ints of derived classes number by number in a range.
+    held = int_range(dtype)
+    return held.start <= number < held.stop
 
 
 _RANK = {

@@ -191,6 +191,17 @@ def test_widths_from_scalars(device: str) -> None:
         assert_run(fd, [x, given], [wanted])
 
 
+def test_a_width_is_a_power_of_a_size(device: str) -> None:
+    """Where both vary, whether the exponent is one with a shorter expression is asked of none."""
+    with FusionDefinition() as fd:
+        x = fd.define_tensor(shape=[-1, -1], contiguity=True)
+        exponent = fd.define_scalar(None, dtype=D.Int)
+        fd.add_output(fd.ops.pad(x, [0, fd.ops.pow(x.size(0), exponent)]))
+    for rows, given in ((2, 1), (3, 2), (4, 0), (5, 1), (2, 3), (3, 2)):
+        x = filled((rows, 2), device)
+        assert_run(fd, [x, given], [torch.nn.functional.pad(x, (0, rows**given))])
+
+
 def test_size_and_shape_are_numbers_where_known(device: str) -> None:
     """Of static dims constants, of others what the run finds."""
     with FusionDefinition() as fd:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import math
 import re
 
@@ -207,6 +208,30 @@ def test_any_constant_is_recorded_again(value, dtype):
     again = recorded(repr(fd))
     assert again.fusion == fd.fusion
     assert again.fusion.ir.fingerprint == fd.fusion.ir.fingerprint
+
+
+class Level(enum.IntEnum):
+    """Numbers of a class derived from int, with a repr of its own."""
+
+    TWO = 2
+
+
+class Metres(float):
+    def __repr__(self):
+        return "2 m"
+
+
+@pytest.mark.parametrize("number, plain", [(Level.TWO, 2), (Metres(2), 2.0)])
+@pytest.mark.parametrize("is_constant", [False, True])
+def test_constants_of_derived_classes_are_numbers(number, plain, is_constant):
+    texts = []
+    for value in (number, plain):
+        with FusionDefinition() as fd:
+            x = fd.define_tensor([2])
+            fd.add_output(fd.ops.mul(x, fd.define_scalar(value) if is_constant else value))
+            fd.add_output(fd.ops.full([2], value, DataType.Float))
+        texts.append(repr(fd))
+    assert texts[0] == texts[1]
 
 
 @pytest.mark.parametrize("entry", load(), ids=lambda e: e.name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import enum
 import inspect
 import os
 import subprocess
@@ -152,6 +153,36 @@ def test_numbers_of_numpy_are_numbers(number, x):
         found = getattr(fd, way)([x, number])
         found = found([x, number]) if way == "plan" else found
         assert torch.equal(found[0], (x + number.item()).relu())
+
+
+class Level(enum.IntEnum):
+    """Ints of a class derived from int, which Python looks for one by one in a range."""
+
+    TWO = 2
+    HUGE = 2**63
+
+
+@pytest.mark.parametrize("dtype", [DataType.Int, DataType.Int32, DataType.UInt64, DataType.Double])
+def test_a_member_of_an_enumeration_is_a_number(dtype):
+    with FusionDefinition() as fd:
+        x, n = fd.define_tensor([-1]), fd.define_scalar(dtype)
+        fd.add_output(fd.ops.mul(x, n))
+    ones = torch.ones(3)
+    for given in (Level.TWO, 2, Level.TWO):
+        assert torch.equal(fd.run([ones, given])[0], torch.full((3,), 2.0))
+        assert torch.equal(fd.plan([ones, given])([ones, given])[0], torch.full((3,), 2.0))
+    assert fd.repro_script_for([ones, Level.TWO]) == fd.repro_script_for([ones, 2])
+    if dtype in (DataType.Int, DataType.Int32):
+        with pytest.raises(InputError, match="is not compatible with the expected data type"):
+            fd.run([ones, Level.HUGE])
+
+
+def test_a_member_of_an_enumeration_is_a_size():
+    with FusionDefinition() as fd:
+        n = fd.define_scalar(DataType.Int)
+        fd.add_output(fd.ops.full([n, Level.TWO], Level.TWO, DataType.Float))
+    for size in (3, Level.TWO, 4, 5, Level.TWO):
+        assert torch.equal(fd.run([size])[0], torch.full((size, 2), 2.0))
 
 
 def test_an_integer_of_numpy_is_a_size():
@@ -342,6 +373,20 @@ def test_attributes_may_be_set_from_outside(x):
     fd._selected_device = None
     fd.anything = 3
     assert torch.equal(fd.run([x, 0.0], device=fd._selected_device)[0], x.relu())
+
+
+@pytest.mark.parametrize("op", ["matmul", "linear"])
+def test_autocast_leaves_the_dtypes_of_a_definition(op, x):
+    """torch would multiply in bf16."""
+    square = x[:, :3].contiguous()
+    with FusionDefinition() as fd:
+        given = fd.from_pytorch(square)
+        fd.add_output(getattr(fd.ops, op)(given, given))
+    before = fd.run([square])
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert torch.equal(fd.run([square])[0], before[0])
+        assert torch.equal(fd.plan([square])([square])[0], before[0])
+        fd.validate([square])
 
 
 def test_a_repeated_run_goes_straight_to_the_cache(x, monkeypatch):

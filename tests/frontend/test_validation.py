@@ -537,6 +537,48 @@ def test_numbers_that_only_unsigned_integers_hold(as_constant):
     assert product.tolist() == [float(seed)] * 4 and filled.tolist() == [seed] * 2
 
 
+def test_numbers_of_a_run_are_rounded_to_their_dtype():
+    """5e-324 is 0 as a Float: a reference or a bound that takes it as it is counts it as true."""
+    with FusionDefinition() as fd:
+        x, number = fd.define_tensor([-1, -1]), fd.define_scalar(FLOAT)
+        place = fd.ops.cast(fd.ops.cast(number, DataType.Bool), DataType.Int)
+        index = fd.ops.broadcast(fd.ops.iota(1, place, 1), [False, True])
+        fd.add_output(fd.ops.gather(x, index, 0))
+    fd.validate([torch.ones(1, 3), 5e-324])
+
+
+@pytest.mark.parametrize(
+    "dtype, number, given",
+    [
+        (DataType.Half, DataType.Double, 1e19),
+        (BF16, DataType.Double, -1e300),
+        (DataType.Int32, DataType.Int, 2**62 + 5),
+        (DataType.UInt64, DataType.Int, -1),
+        (DataType.Float8_e4m3fn, DataType.Double, 1e5),
+    ],
+)
+def test_a_tensor_is_filled_with_a_number_that_its_dtype_does_not_hold(dtype, number, given):
+    with FusionDefinition() as fd:
+        fd.add_output(fd.ops.full([2, 3], fd.define_scalar(number), dtype))
+    fd.validate([given])
+
+
+@pytest.mark.parametrize("dtype", [DataType.Float, DataType.Double])
+def test_the_next_number_is_that_of_the_dtype(dtype):
+    """In float64 the one before infinity is no Float."""
+    with FusionDefinition() as fd:
+        x, y = (fd.define_tensor([-1], dtype=dtype) for _ in "xy")
+        near = fd.ops.nextafter(x, y)
+        fd.add_output(near)
+        fd.add_output(fd.ops.sub(near, x))
+    given = [[math.inf, -math.inf, 0.0, 1.0, 3.0], [0.0, 0.0, 1.0, math.inf, 3.0]]
+    inputs = [torch.tensor(row, dtype=dtype.info.torch) for row in given]
+    fd.validate(inputs)
+    wide = expected(fd.fusion.ir, inputs, Check()).wide.outputs
+    assert torch.equal(wide[0], torch.nextafter(*inputs).double())
+    assert torch.equal(wide[1], (torch.nextafter(*inputs) - inputs[0]).double())
+
+
 def test_numbers_that_other_threads_draw_are_none_of_the_runs():
     """The reference draws what the run drew, whatever the generator has been used for since."""
     with FusionDefinition() as fd:

@@ -44,6 +44,9 @@ class Accuracy:
         Absolute error to be added then.
     pieces : Pieces, optional
         Of a function that repeats.
+    of_dtype : bool
+        Whether the exact result says something about the dtype itself, as which number is the next
+        one: in float64 it is another.
     """
 
     ulps: float = 0.5
@@ -51,6 +54,7 @@ class Accuracy:
     coarse: float = 0.0
     coarse_floor: float = 0.0
     pieces: Pieces | None = None
+    of_dtype: bool = False
 
 
 COARSE = 2.0**-16

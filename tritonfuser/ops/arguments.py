@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..dtypes import DataType, data_type, dtype_advice
+from ..dtypes import DataType, data_type, dtype_advice, plain_number
 from ..errors import ArgumentError
 from ..ir import Arg, Attr, Const, ScalarType, Value
 from ..symbolic.sizes import is_integer
@@ -165,9 +165,11 @@ def fits_int64(value: int) -> bool:
 def _number(value: Any) -> Any:
     if isinstance(value, np.generic):
         value = value.item()
-    if type(value) is int and not fits_int64(value):
+    if isinstance(value, int | float | complex):
+        value = plain_number(value)
+    elif not is_integer(value):
         return _WRONG
-    return Const.of(value) if is_integer(value) or isinstance(value, float | complex) else _WRONG
+    return Const.of(value) if type(value) is not int or fits_int64(value) else _WRONG
 
 
 def _tensor(value: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from ...dtypes import from_torch, int_range, of_python
+from ...dtypes import from_torch, holds_int, of_python
 from ...errors import ArgumentError, InputError, SourceLoc
 from ...ir import Dim, Fusion, Layout, Value, type_text
 from ..keys.storage_problems import (
@@ -144,7 +144,7 @@ def _scalar_problem(value: Value, given: Any) -> Problem | None:
         return f"INPUT to be a scalar but got {_type_name(given)}", "Pass a Python number."
     own = of_python(given).info.category
     wrong = expected.info.category < own
-    if wrong or (isinstance(given, int) and given not in int_range(expected)):
+    if wrong or (isinstance(given, int) and not holds_int(expected, given)):
         return (
             f"Scalar value {number_text(given)} is not compatible with the expected data type: "
             f"{expected.value}.",

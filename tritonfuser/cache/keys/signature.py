@@ -115,7 +115,7 @@ def _key_parts(name: str, value: Value, in_shape: bool, abstract: bool) -> list[
         return [sizes, strides, f"{name}.dtype", f"{name}.device", aligned, f"{name}.is_neg()"]
     parts = [f"type({name})", name] if in_shape else [f"type({name})"]
     held = int_range(value.dtype)
-    return [*parts, f"type({name}) is not int or {held.start} <= {name} < {held.stop}"]
+    return [*parts, f"not isinstance({name}, int) or {held.start} <= {name} < {held.stop}"]
 
 
 def signature(fusion: Fusion, inputs: Sequence[Any], device: torch.device) -> InputSignature:

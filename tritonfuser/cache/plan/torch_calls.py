@@ -64,7 +64,9 @@ def _computed(call: Call, node: Node, operands: tuple[Any, ...]) -> Any:
     arguments = [_argument(arg, given) for arg in node.args]
     compute = library_kernel(node.op, arguments, call.attrs) or call.op.oracle
     try:
-        return compute(*arguments, **call.attrs)
+        # A definition says in which dtype it multiplies, whatever torch's mode.
+        with torch._C._DisableAutocast():
+            return compute(*arguments, **call.attrs)
     except TritonFuserError as error:
         raise error.located(node.loc) from None
     except _OF_DEVICES:

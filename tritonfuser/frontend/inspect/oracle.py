@@ -79,9 +79,10 @@ class Evaluation:
         self._lengths: dict[Value, int] = {}
         self._drawn: set[Value] = set()
         for value, given in zip(fusion.inputs, inputs, strict=True):
-            self._keep(value, _as_given(value, given), 1)
+            self._keep(value, as_given(value, given), 1)
         last = last_uses(fusion)
-        with torch.device(device_of(inputs)), torch.no_grad():
+        own_dtypes = torch._C._DisableAutocast()
+        with torch.device(device_of(inputs)), torch.no_grad(), own_dtypes:
             for node in fusion.nodes:
                 if any(out in last for out in node.outs):
                     self._run(node)
@@ -140,10 +141,9 @@ class Evaluation:
         assert isinstance(form, Pointwise)
         present = [arg for arg in node.args if arg is not None]
         targets = iter(form.typing(operand_types(present)).operands)
-        return [
-            None if operand is None else _cast(operand, self._wider(next(targets)))
-            for operand in operands
-        ]
+        if not form.accuracy.of_dtype:
+            targets = map(self._wider, targets)
+        return [None if operand is None else _cast(operand, next(targets)) for operand in operands]
 
     def _operand(self, param: Param, arg: Arg) -> Any:
         if isinstance(arg, tuple):
@@ -230,7 +230,7 @@ def _evaluated(node: Node, op: Op, operands: list[Any], attrs: dict[str, Any]) -
     return found.to(device_of(operands))
 
 
-def _as_given(value: Value, given: Any) -> Any:
+def as_given(value: Value, given: Any) -> Any:
     """An input as a run gets it: a number of a floating-point scalar rounded to its dtype."""
     exact = value.is_tensor or value.dtype.info.category < Category.FLOAT
     return given if exact else as_number(given, value.dtype)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ...dtypes import Category, DataType, int_range, of_python
+from ...dtypes import Category, DataType, holds_int, of_python, plain_number
 from ...errors import ArgumentError, DefinitionError
 from ...ir import Const, Number
 from ...ops.arguments import shown
@@ -31,6 +31,7 @@ def constant(value: Any, dtype: DataType | None) -> Const:
         value = value.item()
     if not isinstance(value, NUMBERS):
         raise incompatible("define_scalar", f"expected a number, got {shown(value)}")
+    value = plain_number(value)
     _check_range(value, value, dtype)
     if dtype is None:
         return Const(value, of_python(value))
@@ -42,7 +43,7 @@ def constant(value: Any, dtype: DataType | None) -> Const:
 def _check_range(number: Number, given: Number, dtype: DataType | None) -> None:
     # An int64 is wrapped to fewer bits.
     held = DataType.UInt64 if dtype is DataType.UInt64 else DataType.Int
-    if isinstance(number, int) and number not in int_range(held):
+    if isinstance(number, int) and not holds_int(held, number):
         raise incompatible("define_scalar", f"expected a {held}, got {shown(given)}")
 
 

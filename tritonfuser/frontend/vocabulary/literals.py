@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from ...dtypes import Category, DataType, of_python
+from ...dtypes import Category, DataType, of_python, plain_number
 from ...ir import Attr, Const, Number
 
 
@@ -24,7 +24,7 @@ def float_text(value: float) -> str:
 def number_text(value: Number) -> str:
     """A number as a literal, or a call that makes it where it has none."""
     if isinstance(value, bool | int):
-        return repr(value)
+        return repr(plain_number(value))
     if isinstance(value, float):
         return float_text(value)
     return f"complex({float_text(value.real)}, {float_text(value.imag)})"

@@ -56,7 +56,8 @@ def _size(call: Call, consts: Sequence[Const]) -> int | None:
         return None
     names = {param.name: param.name for param in call.op.params}
     values = {name: const.value for name, const in zip(names, consts, strict=False)}
-    text = form.expression(consts[0].dtype, consts[-1].value).format(**{**names, "dtype": "dtype"})
+    last = None if is_size(consts[-1].value) else consts[-1].value  # a power of any exponent
+    text = form.expression(consts[0].dtype, last).format(**{**names, "dtype": "dtype"})
     try:
         found = eval(text, {"__builtins__": {}, **_OF_SIZES}, values)
     except (NameError, TypeError, AttributeError):

@@ -12,7 +12,7 @@ from math import isnan
 
 import torch
 
-from ...dtypes import Category, DataType, int_range
+from ...dtypes import Category, DataType, holds_int
 from ...ir import Const, Fusion, Node, Operand, Value
 from ...ops.builder import GraphBuilder, as_call
 from ...ops.shape_rules import with_operands
@@ -109,7 +109,7 @@ def _is_exact(number: Operand, dtype: DataType) -> bool:
     if kind is None or not isinstance(number, Const) or isinstance(number.value, complex):
         return False
     if dtype.info.category is Category.INT:
-        return isinstance(number.value, int) and number.value in int_range(dtype)
+        return isinstance(number.value, int) and holds_int(dtype, number.value)
     value = float(number.value)
     return isnan(value) or torch.tensor(value, dtype=torch.double).to(kind).item() == value
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from ...dtypes import EIGHT_BIT_FLOATS, Category, DataType, compute_dtype
+from ...dtypes import EIGHT_BIT_FLOATS, Category, DataType, compute_dtype, holding
 from ...ir import Const, Dim, Number, TensorType, Value
 from ...symbolic.queries import assume_at_most, assume_less, assume_max, assume_min
 from ...symbolic.sizes import integer, is_integer
@@ -100,7 +100,9 @@ def _record_full(builder: Any, call: Call) -> Any:
 
 
 def _full(shape: Sequence[int], fill_value: Number, dtype: DataType) -> torch.Tensor:
-    return torch.full(tuple(shape), fill_value, dtype=dtype.info.torch)
+    # torch.full refuses numbers that the dtype does not hold; a cast rounds and wraps them.
+    number = torch.tensor(fill_value, dtype=holding(fill_value).info.torch).to(dtype.info.torch)
+    return number.expand(tuple(shape)).contiguous()
 
 
 # --- triu ----------------------------------------------------------------------------------------

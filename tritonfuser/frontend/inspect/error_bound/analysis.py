@@ -16,7 +16,7 @@ from ....lowering.passes.redundant_nodes import drop_dead
 from ....lowering.passes.split_complex import IMAG, REAL, VIEW, Part, split_complex
 from ....lowering.passes.substitution import next_free
 from ....ops.builder import GraphBuilder
-from ..oracle import device_of
+from ..oracle import as_given, device_of
 from .propagation import propagated
 
 
@@ -38,12 +38,12 @@ def bounds(fusion: Fusion, inputs: Sequence[Any]) -> list[torch.Tensor]:
     real = _real_outputs(concrete)
     split = split_complex(drop_dead(decompose(real)))
     given = {
-        value: x.to(device) if isinstance(x, torch.Tensor) else x
+        value: x.to(device) if isinstance(x, torch.Tensor) else as_given(value, x)
         for value, x in zip(real.inputs, inputs, strict=True)
     }
     known = {v: x for v, x in given.items() if v.dtype.info.category is not Category.COMPLEX}
     known.update((part.value, _part(part, given[part.source])) for part in split.parts)
-    with torch.device(device), torch.no_grad():
+    with torch.device(device), torch.no_grad(), torch._C._DisableAutocast():
         found = iter(propagated(split.fusion, known))
         return [
             torch.hypot(next(found).bound, next(found).bound)

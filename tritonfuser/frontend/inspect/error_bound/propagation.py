@@ -96,10 +96,13 @@ class _Walk:
         attrs = {key: _wide(attr) for key, attr in call.attrs.items()}
 
         def function(*given: torch.Tensor | None) -> torch.Tensor:
+            if accuracy.of_dtype:
+                given = tuple(None if x is None else x.to(own) for x in given)
             found = call.oracle(*given, **attrs)
             assert isinstance(found, torch.Tensor)
-            return found
+            return found.double() if accuracy.of_dtype else found
 
+        own = typing.computed.info.torch
         found = applied(function, operands, typing.computed, accuracy)
         return [stored(found, typing.computed, node.out.dtype)]
 
