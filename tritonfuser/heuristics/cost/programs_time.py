@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ...device import MAX_PROGRAMS_PER_SM, NVIDIA_WARP_SIZE, DeviceProperties
-from ..problem import RANDOM_WORDS
 from .constants import Constants
 from .counts import Counts, LeastCounts, Number
+from .draws import RANDOM_WORDS
 from .numbers import Numbers
 
 CODE_INSTRUCTIONS = 4000
