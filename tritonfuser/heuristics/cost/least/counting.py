@@ -58,15 +58,15 @@ class LeastCounting(Counting):
             hit_lines=hit,
             written_bytes=written,
         )
-        counts = self._tile_counts(many.tile, ARRAYS)
+        counts = self._of_tile.of_many(many.tile)
         return self._least_counts(many, counts, ReductionLayout(), bounds, 1.0)
 
     def least_of_row_kernels(self, many: Launches) -> LeastCounts:
         """The lower bounds for kernels with rows, whose params need not be made."""
-        counts = self._tile_counts(many.tile, ARRAYS)
+        counts = self._of_tile.of_many(many.tile)
         threads = many.warps * self._problem.device.warp_size
         bounds = self._least_loads.of(many, threads, counts.valid, ARRAYS)
-        computed = self.computed_share(many.tile, threads, bounds.vectors[0], ARRAYS)
+        computed = self._of_tile.computed_share(many.tile, threads, bounds.vectors[0], ARRAYS)
         reductions = self._reductions.lower_bounds(
             many.tile, threads, bounds.vectors, computed, ARRAYS
         )
@@ -84,7 +84,7 @@ class LeastCounting(Counting):
         threads = many.warps * device.warp_size
         # Where the ends of rows stay in registers, the steps cover a part of each row.
         positions = counts.programs * counts.steps * tile.x * tile.r
-        in_steps = m.minimum(positions / max(self._positions, 1), 1.0)
+        in_steps = m.minimum(positions / max(self._of_tile.positions, 1), 1.0)
         steps = counts.programs * counts.steps * counts.passes
         return LeastCounts(
             *self._of_problem,
