@@ -13,7 +13,7 @@ import torch
 
 from tests.cache.abstract_variants import AbstractVariants, meta
 from tritonfuser import DataType, FusionDefinition
-from tritonfuser.cache.variants import MAX_VARIANTS
+from tritonfuser.cache.variant_family import MAX_VARIANTS
 from tritonfuser.heuristics.params import (
     HeuristicParams,
     InnerOuterPersistentParams,

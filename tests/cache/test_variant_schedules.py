@@ -10,7 +10,7 @@ import torch
 
 from tests.cache.abstract_variants import AbstractVariants, meta
 from tritonfuser import DataType, FusionDefinition
-from tritonfuser.cache import variants
+from tritonfuser.cache import variant_family, variants
 from tritonfuser.cache.size_uses import differs_in_masks_alone, has_other_kernels
 from tritonfuser.heuristics.params import PointwiseParams
 from tritonfuser.lowering.lowered import Lowered
@@ -128,7 +128,7 @@ def test_the_same_sizes_stay_open() -> None:
 
 def test_a_family_has_so_many_variants_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
     """Then the most alike serves."""
-    monkeypatch.setattr(variants, "MAX_VARIANTS", 2)
+    monkeypatch.setattr(variant_family, "MAX_VARIANTS", 2)
     served = AbstractVariants(doubled())
     for power in (20, 20, 20, 12, 14, 16, 18):
         served.serve([meta(2**power + 2 * len(served.records) + 1)])
