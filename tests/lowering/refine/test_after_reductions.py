@@ -72,7 +72,7 @@ def test_products_of_sums_are_computed_once_a_channel(monkeypatch) -> None:
     assert len(found.segmented.segments) == len(before.segmented.segments)
 
 
-def test_values(monkeypatch) -> None:
+def test_values_are_those_of_torch(monkeypatch) -> None:
     monkeypatch.setattr(search, "LEAST_S", 0.0)
     inputs = arguments(16, 64, 14)
     found = cut(batchnorm_bwd, inputs)

@@ -47,7 +47,7 @@ def test_a_sum_is_loaded_in_place_of_its_terms(monkeypatch) -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
-def test_values(monkeypatch, dtype) -> None:
+def test_values_are_those_of_torch(monkeypatch, dtype) -> None:
     monkeypatch.setattr(search, "LEAST_S", 0.0)
     monkeypatch.setattr(TimedKernels, "is_faster", lambda self, other, share: True)
     inputs = [noise(2, 512, 1200, seed=seed).to(dtype) for seed in (1, 2)]
