@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import torch
-
 from tests.e2e.checking import CPU
 from tritonfuser import FusionDefinition
 from tritonfuser.cache.keys.recompiles import Recompiles
@@ -74,7 +72,3 @@ class AbstractVariants:
     @property
     def records(self) -> Recompiles:
         return Recompiles(self.variants.records)
-
-
-def meta(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
-    return torch.empty(shape, dtype=dtype, device="meta")

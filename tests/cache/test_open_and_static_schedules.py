@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 import torch
 
-from tests.cache.abstract_variants import AbstractVariants, meta
+from tests.cache.abstract_variants import AbstractVariants
+from tests.lowering.graphs import meta
 from tritonfuser import DataType, FusionDefinition
 from tritonfuser.cache.variant_family import MAX_VARIANTS
 from tritonfuser.heuristics.params import (

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 import torch
 
-from tests.cache.abstract_variants import AbstractVariants, meta
+from tests.cache.abstract_variants import AbstractVariants
+from tests.lowering.graphs import meta
 from tritonfuser import DataType, FusionDefinition
 from tritonfuser.cache import variant_family, variants
 from tritonfuser.cache.size_uses import differs_in_masks_alone, has_other_kernels
