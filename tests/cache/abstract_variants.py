@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 from tests.e2e.checking import CPU
@@ -72,3 +73,8 @@ class AbstractVariants:
     @property
     def records(self) -> Recompiles:
         return Recompiles(self.variants.records)
+
+
+def programs(found: Lowered) -> list[int]:
+    """The number of programs of each kernel."""
+    return [prod(source.grid) for source in found.sources if source is not None]

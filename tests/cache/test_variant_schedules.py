@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from math import prod
 from typing import Any
 
 import pytest
 import torch
 
-from tests.cache.abstract_variants import AbstractVariants
+from tests.cache.abstract_variants import AbstractVariants, programs
 from tests.lowering.graphs import meta
 from tritonfuser import DataType, FusionDefinition
 from tritonfuser.cache import variant_family, variants
@@ -31,10 +30,6 @@ def column_sum() -> FusionDefinition:
 
 def doubled() -> FusionDefinition:
     return define(lambda fd, x: fd.ops.mul(x, 2.0), 1)
-
-
-def programs(lowered: Lowered) -> list[int]:
-    return [prod(source.grid) for source in lowered.sources if source is not None]
 
 
 def params(lowered: Lowered) -> list[Any]:
