@@ -242,25 +242,15 @@ def times_table(rows: Sequence[Timed]) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the tables; exit status 1 where a target is missed."""
-    parser = argparse.ArgumentParser(prog="python -m bench.lengths", description=__doc__)
-    parser.add_argument("--json", type=Path, help="write the measurements to this file")
-    parser.add_argument("--no-peer", action="store_true", help="leave torch.compile out")
-    parser.add_argument(
-        "--shuffled", action="store_true", help="visit the lengths in a random order"
-    )
-    add_commit(parser)
-    chosen = parser.parse_args(arguments)
+    options = _parse(arguments)
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    lengths = list(LENGTHS)
-    if chosen.shuffled:
-        order = torch.randperm(len(lengths), generator=torch.Generator().manual_seed(0))
-        lengths = [lengths[place] for place in order.tolist()]
+    lengths = _shuffled(LENGTHS) if options.shuffled else list(LENGTHS)
     if device == "cuda":
         # Reserve memory now, so that no timed call waits for the driver.
         torch.empty(RESERVED_BYTES, dtype=torch.uint8, device=device)
     made, fd, recompiles = ours(lengths, device)
     rows, times = [made], []
-    if device == "cuda" and not chosen.no_peer:
+    if device == "cuda" and not options.no_peer:
         theirs, compiled = peer(lengths, device)
         rows.append(theirs)
         times = kernel_times(fd, compiled)
@@ -273,16 +263,33 @@ def main(arguments: Sequence[str] | None = None) -> int:
         f"bar: {made.kernels} kernels (at most {MAX_KERNELS}), {made.median_ms:.3f} ms a new "
         f"length (at most {MAX_NEW_LENGTH_MS}): {'met' if met else 'missed'}"
     )
-    if chosen.json is not None:
+    if options.json is not None:
         report = {
-            **described(chosen.commit),
+            **described(options.commit),
             "compiled": [asdict(row) for row in rows],
             "times": [asdict(row) for row in times],
             "recompiles": [str(found) for found in recompiles],
             "met": met,
         }
-        save_json(chosen.json, report)
+        save_json(options.json, report)
     return 0 if met else 1
+
+
+def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench.lengths", description=__doc__)
+    parser.add_argument("--json", type=Path, help="write the measurements to this file")
+    parser.add_argument("--no-peer", action="store_true", help="leave torch.compile out")
+    parser.add_argument(
+        "--shuffled", action="store_true", help="visit the lengths in a random order"
+    )
+    add_commit(parser)
+    return parser.parse_args(arguments)
+
+
+def _shuffled(lengths: Sequence[int]) -> list[int]:
+    """The lengths in a random order, the same each time."""
+    order = torch.randperm(len(lengths), generator=torch.Generator().manual_seed(0))
+    return [lengths[place] for place in order.tolist()]
 
 
 if __name__ == "__main__":

@@ -110,6 +110,7 @@ ROOMS = {
         {"register_feedback"},
         {"plan"},
         {"calls", "open_variant", "size_uses"},
+        {"variant_family"},
         {"hot_sizes"},
         {"variants"},
         {"abstract_run", "dry_run"},

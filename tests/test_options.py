@@ -74,7 +74,7 @@ def test_nvfusers_variable_heeds_the_definition_alone():
 @pytest.mark.parametrize(
     ("text", "value"), [("1", True), ("0", False), ("True", True), ("off", False)]
 )
-def test_flags(text, value):
+def test_a_flag_is_read_from_its_text(text, value):
     assert options.read({"NVF_CPU_AS_CUDA": text}).cpu_as_cuda is value
 
 

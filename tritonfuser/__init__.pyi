@@ -30,7 +30,6 @@ from .frontend.definition import FusionDefinition as FusionDefinition
 from .frontend.inspect.audit import Audit as Audit
 from .frontend.inspect.audit import AuditRow as AuditRow
 from .frontend.inspect.explain import Explanation as Explanation
-from .frontend.inspect.explain import SegmentReport as SegmentReport
 from .frontend.inspect.oracle import NoReferenceError as NoReferenceError
 from .frontend.inspect.printer import translate_fusion as translate_fusion
 from .frontend.inspect.profiler import Profiler as Profiler
@@ -40,6 +39,7 @@ from .frontend.inspect.profiler import get_fusion_profile as get_fusion_profile
 from .frontend.inspect.profiler import reset_profiler as reset_profiler
 from .frontend.inspect.profiles import FusionProfile as FusionProfile
 from .frontend.inspect.profiles import KernelProfile as KernelProfile
+from .frontend.inspect.segment_report import SegmentReport as SegmentReport
 from .frontend.inspect.tolerances import ValidationError as ValidationError
 from .frontend.nvfuser.definition_cache import LRUCache as LRUCache
 from .frontend.nvfuser.definition_cache import LruFusionCache as LruFusionCache

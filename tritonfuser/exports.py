@@ -54,7 +54,8 @@ _GROUPS: tuple[tuple[str, Mapping[str, tuple[str, ...]]], ...] = (
     (
         "looking inside",
         {
-            "frontend.inspect.explain": ("Explanation", "SegmentReport"),
+            "frontend.inspect.explain": ("Explanation",),
+            "frontend.inspect.segment_report": ("SegmentReport",),
             "lowering.kernel_source": ("KernelSource",),
             "lowering.backend.kernel_report": ("KernelReport",),
             "lowering.segments.segment": ("Segment",),

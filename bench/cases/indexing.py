@@ -75,12 +75,14 @@ def _embedding(fd: FusionDefinition, size: Size, dtype: torch.dtype) -> None:
     fd.add_output(fd.ops.embedding_fwd(_integers(fd, tokens), table))
 
 
-def _embedding_inputs(draw: Draw, size: Size) -> Inputs:
+def embedding_inputs(draw: Draw, size: Size) -> Inputs:
+    """A table [vocabulary, width], and indices of its rows."""
     vocabulary, width, tokens = size
     return [draw.normal(vocabulary, width), draw.integers(vocabulary, tokens)]
 
 
-def _eager_embedding(table: Tensor, index: Tensor) -> Tensor:
+def eager_embedding(table: Tensor, index: Tensor) -> Tensor:
+    """torch's embedding."""
     return F.embedding(index, table)
 
 
@@ -112,8 +114,8 @@ CASES = (
         "indexing",
         sizes.TABLES,
         _embedding,
-        _embedding_inputs,
-        _eager_embedding,
+        embedding_inputs,
+        eager_embedding,
     ),
     Case("scatter", "indexing", sizes.PICKS, _scatter, _scatter_inputs, _eager_scatter),
 )

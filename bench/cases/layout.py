@@ -14,6 +14,7 @@ from tritonfuser.dtypes import from_torch
 from . import liger, sizes
 from .building_blocks import load, matrices, spread, store, tensor
 from .case import Case, Draw, Inputs, Size
+from .indexing import eager_embedding, embedding_inputs
 
 Tensor = torch.Tensor
 JOINED = 3
@@ -134,15 +135,6 @@ def _embedding(fd: FusionDefinition, size: Size, dtype: torch.dtype) -> None:
     fd.add_output(fd.ops.index_select(table, index, dim=0))
 
 
-def _embedding_inputs(draw: Draw, size: Size) -> Inputs:
-    vocabulary, width, tokens = size
-    return [draw.normal(vocabulary, width), draw.integers(vocabulary, tokens)]
-
-
-def _eager_embedding(table: Tensor, index: Tensor) -> Tensor:
-    return F.embedding(index, table)
-
-
 CASES = (
     Case(
         "transpose_add",
@@ -176,8 +168,8 @@ CASES = (
         "layout",
         sizes.TABLES,
         _embedding,
-        _embedding_inputs,
-        _eager_embedding,
+        embedding_inputs,
+        eager_embedding,
         liger=liger.embedding,
     ),
 )

@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 
 from ..processes.child_process import ChildError, output_of
@@ -73,15 +74,13 @@ def trials(
 
     One child runs at a time; it and all processes that it started end before the next begins.
     """
-    for number in range(1, rounds + 1):
-        for case in cases:
-            for peer in peers:
-                with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-                    for again in (False, True)[: 1 + warm]:
-                        if time.monotonic() > limits.deadline:
-                            return
-                        found, error = _child(case, peer, device, folder, limits.child)
-                        yield Trial(case.name, peer, number, again, found, error)
+    for number, case, peer in product(range(1, rounds + 1), cases, peers):
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+            for again in (False, True)[: 1 + warm]:
+                if time.monotonic() > limits.deadline:
+                    return
+                found, error = _child(case, peer, device, folder, limits.child)
+                yield Trial(case.name, peer, number, again, found, error)
 
 
 def _child(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -59,8 +58,3 @@ class Family:
 def table_of(names: str, *extents: Any) -> dict[str, Any]:
     """A table of named arguments: ``"batch width", 2, 8`` -> ``{"batch": 2, "width": 8}``."""
     return dict(zip(names.split(), extents, strict=True))
-
-
-def is_held_out(name: str) -> bool:
-    """Whether a family is held out: a third of all names is."""
-    return int(hashlib.sha256(name.encode()).hexdigest(), 16) % 3 == 0

@@ -59,6 +59,11 @@ class Term:
         return shape_of(self.dims)
 
 
+def has_dims(term: Term) -> bool:
+    """Whether a tensor has dims."""
+    return len(term.dims) > 0
+
+
 def shape_of(dims: Dims) -> list[int]:
     """The extents of dims."""
     return [math.prod(axis.extent for axis in dim) for dim in dims]

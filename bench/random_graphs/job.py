@@ -18,6 +18,11 @@ LATE = "not done in time"
 """In the error of a definition that has no result yet."""
 
 
+def _refuse_late(context: JobContext) -> None:
+    if context.is_late:
+        raise TimeoutError(LATE)
+
+
 @dataclass
 class GraphJob(DefinitionJob):
     """A recorded definition's job that compiles nothing after the deadline, not ours alone."""
@@ -30,8 +35,7 @@ class GraphJob(DefinitionJob):
         TimeoutError
             The deadline is over.
         """
-        if context.is_late:
-            raise TimeoutError(LATE)
+        _refuse_late(context)
         super().prepare(context)
 
 
@@ -52,8 +56,7 @@ class Compiled:
         TimeoutError
             The deadline is over.
         """
-        if context.is_late:
-            raise TimeoutError(LATE)
+        _refuse_late(context)
         fd = record(self.entry)
         absent = make_inputs(self.entry, fd.fusion.ir, "meta")
         codes = [machine_code(report) for report in fd.compile_for(self.arch, absent)]

@@ -5,16 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from .graph import Axis, D, Dims, Graph, Term
+from .graph import Axis, D, Dims, Graph, Term, has_dims
 
 PICKED = 8
 """Elements of a row that are picked or placed."""
 _SORTED = 4096
 """Elements of a row that is sorted, at most."""
-
-
-def _has_dims(term: Term) -> bool:
-    return len(term.dims) > 0
 
 
 def _has_rows(term: Term) -> bool:
@@ -32,7 +28,7 @@ def _replaced(dims: Dims, place: int, axis: Axis) -> Dims:
 
 def cumulative(graph: Graph) -> None:
     """A scan along a dim."""
-    term = graph.term(_has_dims)
+    term = graph.term(has_dims)
     place, name = _place(graph, term), graph.rng.choice(("cumsum", "cumsum", "cummax", "cumprod"))
     x = graph.wide(term)
     if name == "cumsum":
@@ -45,7 +41,7 @@ def cumulative(graph: Graph) -> None:
 
 def reordered(graph: Graph) -> None:
     """Each element from another position along a dim: ``gather``."""
-    term = graph.term(_has_dims)
+    term = graph.term(has_dims)
     place = _place(graph, term)
     at = graph.tensor(term.dims, D.Int).handle
     graph.add(graph.op("gather", graph.wide(term), at, place), term.dims, term.size)
@@ -53,7 +49,7 @@ def reordered(graph: Graph) -> None:
 
 def placed(graph: Graph) -> None:
     """A number at some positions of each row: ``scatter``."""
-    term = graph.term(_has_dims)
+    term = graph.term(has_dims)
     place = _place(graph, term)
     picked = Axis("placed", min(PICKED, term.shape[place]))
     at = graph.tensor(_replaced(term.dims, place, picked), D.Int).handle
@@ -104,7 +100,7 @@ def selected(graph: Graph) -> None:
 
 def largest(graph: Graph) -> None:
     """The largest elements of each row, and what is where they are: equal ones have no order."""
-    term = graph.term(_has_dims)
+    term = graph.term(has_dims)
     last, count = len(term.dims) - 1, min(PICKED, term.shape[-1])
     x = graph.wide(term)
     values, places = graph.op("topk", x, count, last, True, True)

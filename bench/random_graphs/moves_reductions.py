@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .graph import D, Dims, Graph, Term
+from .graph import D, Dims, Graph, Term, has_dims
 
 
 def some_dims(graph: Graph, term: Term) -> list[int]:
@@ -25,10 +25,6 @@ def some_dims(graph: Graph, term: Term) -> list[int]:
     if way < 19:
         return list(range(graph.rng.randint(1, rank - 1), rank))
     return sorted(graph.rng.sample(range(rank), graph.rng.randint(1, rank)))
-
-
-def _has_dims(term: Term) -> bool:
-    return len(term.dims) > 0
 
 
 def _left(term: Term, dims: Sequence[int]) -> Dims:
@@ -53,7 +49,7 @@ def _mean(graph: Graph, term: Term, handle: Any, dims: Sequence[int]) -> Any:
 
 def reduced(graph: Graph) -> None:
     """A mean, a maximum, a variance: a smaller term."""
-    term = graph.term(_has_dims)
+    term = graph.term(has_dims)
     dims, x = some_dims(graph, term), graph.wide(term)
     name = graph.rng.choice(("mean", "mean", "mean", "max", "min", "var"))
     if name == "mean":
@@ -67,7 +63,7 @@ def reduced(graph: Graph) -> None:
 
 def used_again(graph: Graph) -> None:
     """A term together with its own mean or maximum."""
-    term = graph.term(_has_dims)
+    term = graph.term(has_dims)
     dims, x = some_dims(graph, term), graph.wide(term)
     if graph.chance(0.3):
         found = graph.op("max", graph.op("abs", x), dims)
@@ -81,7 +77,7 @@ def used_again(graph: Graph) -> None:
 
 def normed(graph: Graph) -> None:
     """Layer norm, RMS norm, batch or instance norm, with or without weights; statistics kept."""
-    term = graph.term(_has_dims)
+    term = graph.term(has_dims)
     dims, x = some_dims(graph, term), graph.wide(term)
     if graph.chance(0.5):
         var, mean = graph.op("var_mean", x, dims, correction=0)
@@ -103,7 +99,7 @@ def normed(graph: Graph) -> None:
 
 def softmax(graph: Graph) -> None:
     """Exponentials over their sum; of scaled scores, behind a mask now and then."""
-    term = graph.term(_has_dims)
+    term = graph.term(has_dims)
     dims = [len(term.dims) - 1]
     if graph.chance(0.15):
         dims = [graph.rng.randrange(len(term.dims))]
@@ -124,7 +120,7 @@ def softmax(graph: Graph) -> None:
 
 def softmax_backward(graph: Graph) -> None:
     """``p * (g - sum(p * g))``."""
-    term = graph.term(_has_dims)
+    term = graph.term(has_dims)
     dims = [len(term.dims) - 1]
     grad, p = graph.wide(term), graph.wide(graph.tensor(term.dims))
     product = graph.op("mul", grad, p)
@@ -192,7 +188,7 @@ def loss(graph: Graph) -> None:
 
 def distance(graph: Graph) -> None:
     """The mean square of the difference from a new input, over everything or a row."""
-    term = graph.term(_has_dims)
+    term = graph.term(has_dims)
     apart = graph.op("sub", graph.wide(term), graph.wide(graph.tensor(term.dims)))
     dims = list(range(len(term.dims)))
     if graph.chance(0.4):
@@ -203,7 +199,7 @@ def distance(graph: Graph) -> None:
 
 def clipped(graph: Graph) -> None:
     """A term scaled by its norm over everything."""
-    term = graph.term(_has_dims)
+    term = graph.term(has_dims)
     dims, x = list(range(len(term.dims))), graph.wide(term)
     total = _mean(graph, term, graph.op("mul", x, x), dims)
     scale = graph.op("rsqrt", graph.op("add", total, 1e-6))

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .graph import Axis, D, Dims, Graph, Term, Unfit
+from .graph import Axis, D, Dims, Graph, Term, Unfit, has_dims
 
 ROWS = 50_000
 """Rows of a table that rows are picked from."""
 
 TABLE_ELEMENTS = 1 << 32
 """Elements of such a table at most: rows that take more memory together have fewer."""
-
-
-def _has_dims(term: Term) -> bool:
-    return len(term.dims) > 0
 
 
 def _replaced(dims: Dims, place: int, axes: tuple[Axis, ...]) -> Dims:
@@ -89,7 +85,7 @@ def cut(graph: Graph) -> None:
 
 def chunks(graph: Graph) -> None:
     """Two or three equal parts of a new input's last dim, each used by itself: q, k, v; gates."""
-    like = graph.term(_has_dims)
+    like = graph.term(has_dims)
     last, number = len(like.dims) - 1, graph.rng.choice((2, 2, 3))
     joined = _replaced(like.dims, last, (Axis("parts", number), *like.dims[last]))
     whole, length = graph.tensor(joined), like.shape[last]
@@ -106,7 +102,7 @@ def chunks(graph: Graph) -> None:
 
 def joined(graph: Graph) -> None:
     """Two or three terms of the same axes, or a term and new inputs, joined along a dim."""
-    term = graph.term(_has_dims)
+    term = graph.term(has_dims)
     place = graph.rng.randrange(len(term.dims)) if graph.chance(0.4) else len(term.dims) - 1
     alike = [t for t in graph.terms if t is not term and t.dims == term.dims]
     graph.rng.shuffle(alike)
@@ -119,7 +115,7 @@ def joined(graph: Graph) -> None:
 
 def shifted(graph: Graph) -> None:
     """A term moved by one along a dim, zeros moving in, and mixed with itself."""
-    term = graph.term(_has_dims)
+    term = graph.term(has_dims)
     place = graph.rng.randrange(len(term.dims))
     length, x = term.shape[place], graph.wide(term)
     kept = _part(graph, Term(x, term.dims), place, 0, max(length - 1, 1))
@@ -134,7 +130,7 @@ def shifted(graph: Graph) -> None:
 
 def padded(graph: Graph) -> None:
     """Zeros at one or both ends of a dim."""
-    term = graph.term(_has_dims)
+    term = graph.term(has_dims)
     place = graph.rng.randrange(len(term.dims))
     before, after = graph.rng.choice(((0, 1), (1, 1), (0, 8), (2, 2)))
     widths = [0] * (2 * len(term.dims))
@@ -147,7 +143,7 @@ def padded(graph: Graph) -> None:
 
 def slices_backward(graph: Graph) -> None:
     """The gradient of two overlapping parts: each padded to the whole, and added."""
-    term = graph.term(_has_dims)
+    term = graph.term(has_dims)
     place = len(term.dims) - 1
     length = term.shape[place]
     quarter = length // 4

@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ..families.family import is_held_out
+from ..held_out import is_held_out
 from .definitions import Input, RecordedDefinition, ScalarInput, parse_input
 
 FILES = Path(__file__).with_name("corpus")

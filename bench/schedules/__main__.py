@@ -26,7 +26,17 @@ from .trial import Trial
 
 
 def main() -> None:
-    """Parse the command line, measure, store."""
+    """Fit, sum up, or measure, as the command line says."""
+    options = _parse()
+    if options.fit:
+        print(fit(options.fit))
+    elif options.show:
+        print(summary(options.show))
+    else:
+        measure(options)
+
+
+def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench.schedules", description=__doc__)
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--out", type=Path, help="measure, and write JSON lines, gzipped")
@@ -39,13 +49,11 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=PROCESSES)
     parser.add_argument("--limit", type=float, default=540.0, help="seconds for everything")
     parser.add_argument("--prepare", type=float, default=400.0, help="seconds to compile for")
-    options = parser.parse_args()
-    if options.fit:
-        print(fit(options.fit))
-        return
-    if options.show:
-        print(summary(options.show))
-        return
+    return parser.parse_args()
+
+
+def measure(options: argparse.Namespace) -> None:
+    """Measure schedules of random problems, store them as they come, and print what failed."""
     begun = time.monotonic()
     about = {**described(None), "bandwidth": copy_bandwidth(), "seed": options.seed}
     problems: list[Problem | GraphProblem] = [

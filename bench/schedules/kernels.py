@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import random
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -25,6 +24,7 @@ from tritonfuser.heuristics.problem import Problem as Facts
 from tritonfuser.lowering.cost import segment_element_work
 from tritonfuser.lowering.segments.segment import Segment
 
+from ..held_out import is_held_out
 from .problems import Problem
 
 H200 = known("sm_90")
@@ -101,11 +101,6 @@ def measured_by_device(found: Iterable[dict[str, Any]]) -> list[Measured]:
             raise ValueError(f"expected times of {known_ones}, got some of {problem['device']!r}")
         of.setdefault(problem["device"], []).append(problem)
     return [measured(problems, DEVICES[name]) for name, problems in of.items()]
-
-
-def is_held_out(name: str) -> bool:
-    """Whether a problem is for judging alone."""
-    return int(hashlib.sha256(name.encode()).hexdigest(), 16) % 3 == 0
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from tritonfuser.frontend.vocabulary.units import bytes_text
 
 from ..cases import size_name
-from ..tables.formatting import human_ratio, table
+from ..tables.formatting import human_ratio, known, table
 from .results import FAST, JUMP, LEAST, MOST_SLOW, NAMES, Found, is_suspect
 
 SHOWN = 25
@@ -37,8 +37,8 @@ def _badness(point: Found) -> float:
 
 def _summary(op: str, points: Sequence[Found]) -> dict[str, str]:
     jumps = [point.jump[0] for point in points]
-    against = _known(point.against_peer for point in points)
-    shares = _known(point.share_of_bound for point in points)
+    against = known(point.against_peer for point in points)
+    shares = known(point.share_of_bound for point in points)
     return {
         "op": op,
         "points": str(len(points)),
@@ -55,7 +55,7 @@ def _summary(op: str, points: Sequence[Found]) -> dict[str, str]:
 
 def _figures(points: Sequence[Found]) -> Iterable[str]:
     jumps = sum(point.jump[0] > JUMP for point in points)
-    against = _known(point.against_peer for point in points)
+    against = known(point.against_peer for point in points)
     slow = sum(ratio < FAST for ratio in against)
     slowest = sum(ratio < LEAST for ratio in against)
     holds = {True: "holds", False: "missed"}
@@ -80,7 +80,3 @@ def _line(point: Found) -> dict[str, str]:
         "jump": human_ratio(jump),
         "vs compile": human_ratio(point.against_peer),
     }
-
-
-def _known(values: Iterable[float | None]) -> list[float]:
-    return [value for value in values if value is not None]

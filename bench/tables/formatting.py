@@ -11,10 +11,15 @@ from tabulate import tabulate
 from tritonfuser.lowering.backend.kernel_report import KernelReport
 
 
+def known(values: Iterable[float | None]) -> list[float]:
+    """The numbers that are not None."""
+    return [value for value in values if value is not None]
+
+
 def geomean(values: Iterable[float | None]) -> float | None:
     """The geometric mean of the numbers that are not None."""
-    known = [value for value in values if value is not None]
-    return statistics.geometric_mean(known) if known else None
+    numbers = known(values)
+    return statistics.geometric_mean(numbers) if numbers else None
 
 
 def human_ratio(ratio: float | None) -> str:

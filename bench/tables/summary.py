@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from .formatting import geomean, human_ratio, table
+from .formatting import geomean, human_ratio, known, table
 from .records import OURS, PEERS, Record
 from .suite_tables import TITLES, heading, percent
 
@@ -64,11 +64,7 @@ def summary(records: Sequence[Record], style: str = "simple") -> str:
 
 def better_ratio(record: Record) -> float | None:
     """Speedup over the faster of torch.compile's two modes."""
-    return min(_known(record.ratio(peer) for peer in COMPILERS), default=None)
-
-
-def _known(values: Iterable[float | None]) -> list[float]:
-    return [value for value in values if value is not None]
+    return min(known(record.ratio(peer) for peer in COMPILERS), default=None)
 
 
 def _speed(large: Sequence[Record]) -> list[Bar]:
@@ -88,7 +84,7 @@ def _speed(large: Sequence[Record]) -> list[Bar]:
 
 def _means(records: Sequence[Record], wanted: dict[str, float], where: str) -> Iterable[Bar]:
     for peer in PEERS:
-        ratios = _known(record.ratio(peer) for record in records)
+        ratios = known(record.ratio(peer) for record in records)
         mean = geomean(ratios)
         if mean is not None:
             least = wanted.get(peer)

@@ -25,6 +25,7 @@ from bench.recorded.earlier import earlier
 from bench.recorded.shrink import shrink
 from bench.tables.files import save_json
 from bench.tables.records import OURS, SKIPPED
+from tests.bench.clocks import counted
 from tritonfuser import FusionDefinition
 
 CONTEXT = JobContext(contextlib.nullcontext())
@@ -32,22 +33,6 @@ CONTEXT = JobContext(contextlib.nullcontext())
 
 def entry(name):
     return shrink(next(e for e in load() if e.name == name))
-
-
-def counted(runs):
-    for run in runs.values():
-        run()
-    return dict.fromkeys(runs, KernelTimes(3, 2e-6))
-
-
-@pytest.fixture
-def one_graph(monkeypatch):
-    """torch.compile without a compiler behind it."""
-
-    def compiled(function, mode):
-        return torch.compile(function, fullgraph=True, backend="eager")
-
-    monkeypatch.setattr(definition_job, "compiled", compiled)
 
 
 def measured(name, context=CONTEXT, clock=counted):

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
-
-import torch
 
 from tests.e2e.checking import CPU
 from tritonfuser import FusionDefinition
@@ -76,5 +75,6 @@ class AbstractVariants:
         return Recompiles(self.variants.records)
 
 
-def meta(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
-    return torch.empty(shape, dtype=dtype, device="meta")
+def programs(found: Lowered) -> list[int]:
+    """The number of programs of each kernel."""
+    return [prod(source.grid) for source in found.sources if source is not None]

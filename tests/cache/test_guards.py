@@ -165,7 +165,7 @@ def test_elements_apart(shape, strides, apart):
     assert has_distinct_elements(shape, strides) is apart
 
 
-def test_reach():
+def test_the_bytes_from_the_first_element_to_the_last():
     assert extent_bytes((3, 4), (8, 1), torch.float32) == 80
     assert extent_bytes((3, 0), (8, 1), torch.float32) == 0
     assert extent_bytes((), (), torch.float64) == 8

@@ -35,7 +35,7 @@ def test_a_hit_by_get_or_make_counts_as_use():
     assert "b" not in cache
 
 
-def test_newest():
+def test_the_newest_entry_is_the_one_used_last():
     cache = LRU(3)
     assert cache.newest() is None
     cache.get_or_make("a", lambda: 1)

@@ -5,15 +5,15 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from dataclasses import replace
-from math import prod
 from typing import Any
 
 import pytest
 import torch
 
-from tests.cache.abstract_variants import AbstractVariants, meta
+from tests.cache.abstract_variants import AbstractVariants, programs
+from tests.lowering.graphs import meta
 from tritonfuser import DataType, FusionDefinition
-from tritonfuser.cache.variants import MAX_VARIANTS
+from tritonfuser.cache.variant_family import MAX_VARIANTS
 from tritonfuser.heuristics.params import (
     HeuristicParams,
     InnerOuterPersistentParams,
@@ -103,10 +103,6 @@ def define(body: Callable[..., Any], ranks: list[int], dtype: DataType) -> Fusio
         for out in made if isinstance(made, tuple) else (made,):
             fd.add_output(fd.ops.cast(out, dtype))
     return fd
-
-
-def programs(lowered: Lowered) -> list[int]:
-    return [prod(source.grid) for source in lowered.sources if source is not None]
 
 
 def row_lengths(lowered: Lowered) -> list[int]:

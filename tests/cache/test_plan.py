@@ -57,7 +57,7 @@ def test_nothing_of_a_call_is_kept():
     torch.testing.assert_close(second, inputs[0].exp())
 
 
-def test_dumped(capsys, monkeypatch):
+def test_each_stage_is_dumped_in_order(capsys, monkeypatch):
     stages = ("concretize", "simplify", "segment", "params", "kernel", "plan")
     monkeypatch.setenv("TRITONFUSER_DUMP", ",".join(stages))
     options.refresh()

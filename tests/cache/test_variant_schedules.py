@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from math import prod
 from typing import Any
 
 import pytest
 import torch
 
-from tests.cache.abstract_variants import AbstractVariants, meta
+from tests.cache.abstract_variants import AbstractVariants, programs
+from tests.lowering.graphs import meta
 from tritonfuser import DataType, FusionDefinition
-from tritonfuser.cache import variants
+from tritonfuser.cache import variant_family, variants
 from tritonfuser.cache.size_uses import differs_in_masks_alone, has_other_kernels
 from tritonfuser.heuristics.params import PointwiseParams
 from tritonfuser.lowering.lowered import Lowered
@@ -30,10 +30,6 @@ def column_sum() -> FusionDefinition:
 
 def doubled() -> FusionDefinition:
     return define(lambda fd, x: fd.ops.mul(x, 2.0), 1)
-
-
-def programs(lowered: Lowered) -> list[int]:
-    return [prod(source.grid) for source in lowered.sources if source is not None]
 
 
 def params(lowered: Lowered) -> list[Any]:
@@ -128,7 +124,7 @@ def test_the_same_sizes_stay_open() -> None:
 
 def test_a_family_has_so_many_variants_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
     """Then the most alike serves."""
-    monkeypatch.setattr(variants, "MAX_VARIANTS", 2)
+    monkeypatch.setattr(variant_family, "MAX_VARIANTS", 2)
     served = AbstractVariants(doubled())
     for power in (20, 20, 20, 12, 14, 16, 18):
         served.serve([meta(2**power + 2 * len(served.records) + 1)])

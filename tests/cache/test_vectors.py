@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 import torch
 
-from tests.cache.abstract_variants import AbstractVariants, meta
+from tests.cache.abstract_variants import AbstractVariants
 from tests.cache.test_open_and_static_schedules import define
 from tests.e2e.checking import CPU
+from tests.lowering.graphs import meta
 from tritonfuser import DataType
 from tritonfuser.cache.keys.open_sizes import OpenSignature, with_open_sizes
 from tritonfuser.cache.keys.signature import signature

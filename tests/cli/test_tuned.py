@@ -175,7 +175,7 @@ def test_tune_with_a_budget_that_is_none(file, budget):
 # --- params --------------------------------------------------------------------------------------
 
 
-def test_list():
+def test_list_has_a_row_for_each_schedule():
     assert run("params", "list").output == "nothing is stored\n"
     name, *_ = stored()
     header, _, row = run("params", "list").output.splitlines()
@@ -193,7 +193,7 @@ def test_list_of_what_is_not_used(folder, settings):
     assert "no: it cannot be read" in run("params", "list").output
 
 
-def test_show():
+def test_show_prints_the_definition_and_the_schedule():
     name, fd, _ = stored()
     text = run("params", "show", name[:6]).output
     assert "fd.ops.exp(" in text and repr(fd).splitlines()[0] in text

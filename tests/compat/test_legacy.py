@@ -141,7 +141,7 @@ def test_manual_execution_is_there_too(inputs):
     torch.testing.assert_close(fd.manual_execute(inputs)[0], ((a + b) * 3.0).sum(-1))
 
 
-def test_names():
+def test_the_names_of_the_first_frontend():
     with FusionDefinition() as fd:
         assert isinstance(fd.define_tensor(1), nvfuser.Tensor)
         assert isinstance(fd.define_scalar(1.0), nvfuser.Scalar)

@@ -328,5 +328,5 @@ def test_what_cannot_be_written_is_said():
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_names():
+def test_the_private_module_has_the_definition():
     assert nvfuser._C._FusionDefinition is FusionDefinition

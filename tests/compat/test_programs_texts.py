@@ -89,7 +89,7 @@ CALLS = {
 
 
 @pytest.mark.parametrize("what", CALLS)
-def test_calls(what):
+def test_a_call_is_printed_as_a_line(what):
     make, text = CALLS[what]
     found = lines(lambda fd: fd.add_output(make(fd, fd.define_tensor([12, 25, 64], True))))
     assert found[-2].partition(" = ")[2] == text

@@ -6,7 +6,7 @@ import lzma
 
 import pytest
 
-from bench.families.family import is_held_out
+from bench.held_out import is_held_out
 from bench.recorded import corpus as files
 from bench.recorded.corpus import Pair, corpus, save
 from bench.recorded.definitions import ScalarInput, TensorInput, record

@@ -7,8 +7,8 @@ import sys
 import pytest
 import torch
 
-from bench.families.family import is_held_out
 from bench.families.index import FAMILIES
+from bench.held_out import is_held_out
 from bench.record import __main__ as command
 from bench.record.thunder_without_gpu import _ChannelsLast, _sliced
 from bench.recorded.corpus import corpus

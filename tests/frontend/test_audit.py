@@ -231,7 +231,7 @@ def test_complex_numbers():
     assert deviation(one * math.nan, one * math.nan, limits(one, NEAR)).ok
 
 
-def test_bools():
+def test_bools_have_no_ulps():
     found = deviation(
         torch.tensor([True, False]), torch.tensor([True, True]), limits([True, True], EXACT)
     )

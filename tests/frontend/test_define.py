@@ -80,7 +80,7 @@ def line(shape, contiguity, dtype="Float", is_cpu=False, order=""):
         ((), {"ndims": 1}, line([-1], [False])),
     ],
 )
-def test_forms(args, kwargs, expected):
+def test_what_each_form_of_a_call_defines(args, kwargs, expected):
     assert defined(*args, **kwargs) == expected
 
 

@@ -49,7 +49,7 @@ def test_integers_beside_numbers(name, other):
 
 
 @pytest.mark.parametrize("name", BITS)
-def test_bools(name):
+def test_bits_of_bools(name):
     for mine, torchs in both_ways(getattr(operator, name), BOOLS, True):
         same(mine, torchs)
 

@@ -335,7 +335,7 @@ def test_the_timer_of_kernels_never_goes_back(x):
 # --- units ---------------------------------------------------------------------------------------
 
 
-def test_units():
+def test_bytes_and_seconds_are_written_with_units():
     assert [bytes_text(n) for n in (0, 999, 1000, 33554432, 4.27e12)] == [
         "0 B",
         "999 B",

@@ -9,7 +9,7 @@ import pytest
 import torch
 import triton
 
-from tests.lowering.kernels import kernel, scalar, spilling, tensor, vector_add
+from tests.lowering.kernels import kernel, program_numbers, scalar, spilling, tensor, vector_add
 from tritonfuser import devices
 from tritonfuser.dtypes import DataType
 from tritonfuser.errors import LoweringError
@@ -84,19 +84,8 @@ def test_the_direct_way_and_the_general_one_agree():
 
 
 def test_grid_of_three_axes():
-    source = kernel(
-        "places",
-        """
-        @triton.jit
-        def places(out):
-            x, y, z = tl.program_id(0), tl.program_id(1), tl.program_id(2)
-            tl.store(out + (x * 3 + y) * 4 + z, x * 100 + y * 10 + z)
-        """,
-        [tensor("out", DataType.Int32)],
-        grid=(2, 3, 4),
-    )
     out = torch.full((2, 3, 4), -1, dtype=torch.int32, device="cuda")
-    launcher(source)(out)
+    launcher(program_numbers())(out)
     assert out.flatten().tolist() == [
         x * 100 + y * 10 + z for x in range(2) for y in range(3) for z in range(4)
     ]

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.gpu
         (torch.bool, 7, 21),
     ],
 )
-def test_values(body: Any, dtype: torch.dtype, rows: int, row: int) -> None:
+def test_values_are_those_of_torch(body: Any, dtype: torch.dtype, rows: int, row: int) -> None:
     inputs = [x.cuda() for x in random_inputs(body, rows, row, dtype)]
     fd = record(body, inputs)
     data = fd.schedule(inputs).to_dict()

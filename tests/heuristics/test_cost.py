@@ -14,7 +14,6 @@ from tritonfuser.devices import known
 from tritonfuser.heuristics import schedulers
 from tritonfuser.heuristics.cost.constants import H200_CONSTANTS
 from tritonfuser.heuristics.cost.counting import Counting
-from tritonfuser.heuristics.cost.counts import Counts, LeastCounts, ProblemCounts, TileCounts
 from tritonfuser.heuristics.cost.kernels import predicted
 from tritonfuser.heuristics.cost.model import (
     REGISTER_SLACK,
@@ -24,7 +23,6 @@ from tritonfuser.heuristics.cost.model import (
 )
 from tritonfuser.heuristics.cost.numbers import PLAIN
 from tritonfuser.heuristics.cost.product_time import product_time
-from tritonfuser.heuristics.cost.reduction_layout import ReductionLayout
 from tritonfuser.heuristics.cost.work import KernelWork, NodeWork, element_work
 from tritonfuser.heuristics.params import (
     InnerOuterPersistentParams,
@@ -441,13 +439,6 @@ def test_warps_of_one_program_wait_for_one_another():
     ]
     more = times[1].resources["instructions"] - times[0].resources["instructions"]
     assert times[1].resources["latency"] - times[0].resources["latency"] > 0.5 * more
-
-
-def test_counts_that_are_shared_have_the_order_of_all():
-    """They are handed over by place."""
-    shared = (*ProblemCounts._fields, *TileCounts._fields, *ReductionLayout._fields)
-    assert Counts._fields[: len(shared)] == LeastCounts._fields[: len(shared)] == shared
-    assert set(LeastCounts._fields) <= set(Counts._fields)
 
 
 @pytest.mark.parametrize(

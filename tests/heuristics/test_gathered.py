@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from tests.heuristics.test_schedulers import H200
+from tests.lowering.graphs import meta
 from tests.lowering.harness import lowered
 from tritonfuser.heuristics.cost.constants import miss_rate
 from tritonfuser.heuristics.cost.counting import Counting
@@ -162,10 +163,6 @@ def test_positions_of_programs_that_run_at_a_time():
 def streams(body, *inputs):
     (piece,) = lowered(body, inputs, H200).segmented.segments
     return piece.problem.streams
-
-
-def meta(*shape, dtype=torch.float32):
-    return torch.empty(*shape, dtype=dtype, device="meta")
 
 
 @pytest.mark.parametrize("dim", [0, 1])

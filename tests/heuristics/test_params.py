@@ -210,12 +210,12 @@ def test_blocks_are_powers_of_two(size):
 
 
 @pytest.mark.parametrize("warps", [0, 3, 64, -1])
-def test_warps(warps):
+def test_warps_are_powers_of_two(warps):
     with pytest.raises(ParamsError, match="num_warps: expected a power of two, 1 to 32"):
         PointwiseParams(block_x=16, num_warps=warps)
 
 
-def test_stages():
+def test_stages_are_limited():
     with pytest.raises(ParamsError, match="num_stages: expected 1 to 16, got 0"):
         PointwiseParams(block_x=16, num_stages=0)
 

@@ -70,6 +70,11 @@ def alternating(steps: int) -> Any:
     return body
 
 
+def meta(*sizes: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+    """A tensor without memory."""
+    return torch.empty(sizes, dtype=dtype, device="meta")
+
+
 def noise(*sizes: int, seed: int = 0) -> torch.Tensor:
     return torch.randn(sizes, generator=torch.Generator().manual_seed(seed + sum(sizes)))
 

@@ -95,6 +95,11 @@ def schedulers(found: Lowered) -> list[str]:
     return [piece.scheduler for piece in found.segmented.segments]
 
 
+def ops(found: Lowered) -> list[str]:
+    """The ops of the fusion that was cut into segments."""
+    return [node.op for node in found.segmented.fusion.nodes]
+
+
 def texts(found: Lowered) -> list[str]:
     return [source.text for source in found.sources if source is not None]
 

@@ -67,3 +67,18 @@ def spilling(rows=3, block=16384):
         """,
         [tensor("x", size=rows * block), tensor("out", number=1, size=rows * block)],
     )
+
+
+def program_numbers():
+    """Stores the number of each program of a grid of 2 x 3 x 4, as three decimal digits."""
+    return kernel(
+        "places",
+        """
+        @triton.jit
+        def places(out):
+            x, y, z = tl.program_id(0), tl.program_id(1), tl.program_id(2)
+            tl.store(out + (x * 3 + y) * 4 + z, x * 100 + y * 10 + z)
+        """,
+        [tensor("out", DataType.Int32)],
+        grid=(2, 3, 4),
+    )

@@ -112,7 +112,9 @@ def check(fd: FusionDefinition, given: Sequence[Any], device: DeviceProperties) 
 @pytest.mark.covering
 @DEVICES
 @pytest.mark.parametrize("name", CHOSEN)
-def test_chosen(name: str, device: DeviceProperties) -> None:
+def test_passes_over_chosen_definitions_give_the_same_twice(
+    name: str, device: DeviceProperties
+) -> None:
     body, shapes = CHOSEN[name]
     given = [[noise(*shape, seed=n) for n, shape in enumerate(case)] for case in shapes]
     told = check(define(body), given, device)
@@ -142,7 +144,9 @@ def test_under_given_params(name: str, device: DeviceProperties) -> None:
 @pytest.mark.covering
 @DEVICES
 @pytest.mark.parametrize("kind", DYNAMIC)
-def test_graphs(kind: str, device: DeviceProperties) -> None:
+def test_passes_over_random_definitions_give_the_same_twice(
+    kind: str, device: DeviceProperties
+) -> None:
     """Random definitions, at the sizes they were made at and at twice those."""
     for number in range(4):
         grown = KINDS[kind].grow(random.Random(f"{kind} {number}"))

@@ -7,14 +7,11 @@ import re
 import pytest
 import torch
 
+from tests.lowering.graphs import meta
 from tests.lowering.harness import H200, lowered, record
 from tritonfuser import DataType
 from tritonfuser.heuristics.bounds import Instructions, bound
 from tritonfuser.lowering.work import fusion_work, segment_work
-
-
-def meta(*shape, dtype=torch.float32):
-    return torch.empty(*shape, dtype=dtype, device="meta")
 
 
 def works(body, *inputs):

@@ -109,7 +109,7 @@ def test_full_of_run_time_scalars() -> None:
         ("uniform", (0, 1, [-2]), {}, "sizes of 0 and more"),
     ],
 )
-def test_errors(name: str, args: Any, kwargs: Any, text: str) -> None:
+def test_wrong_arguments_are_refused(name: str, args: Any, kwargs: Any, text: str) -> None:
     with pytest.raises(DefinitionError, match=text):
         GraphBuilder().call(name, *args, **kwargs)
 

@@ -118,7 +118,9 @@ def test_embedding_norm_options_at_run_time() -> None:
         ("take_along_axis", [(4, 3), (3,)], DataType.Int, "an index of rank 2"),
     ],
 )
-def test_errors(name: str, shapes: list[tuple[int, ...]], dtype: DataType, text: str) -> None:
+def test_wrong_arguments_are_refused(
+    name: str, shapes: list[tuple[int, ...]], dtype: DataType, text: str
+) -> None:
     builder = GraphBuilder()
     arg, index = add_tensor(builder, shapes[0]), add_tensor(builder, shapes[1], dtype)
     with pytest.raises(DefinitionError, match=text):

@@ -39,7 +39,7 @@ def reference(name: str, dtype: DataType, inputs: list[torch.Tensor]) -> torch.T
 
 
 @pytest.mark.parametrize(("name", "dtype"), [c for c in cases() if c[0] != "cast"])
-def test_row(name: str, dtype: DataType) -> None:
+def test_each_row_computes_what_its_torch_function_does(name: str, dtype: DataType) -> None:
     op = BY_NAME[name]
     inputs = operands(op, dtype)
     (found,) = interpret(row_kernel(op, dtype, len(inputs[0])), inputs)

@@ -170,7 +170,7 @@ def test_empty_reductions_give_the_identity(name: str, identity: float) -> None:
 
 
 @pytest.mark.parametrize("name", ["sum", "prod", "max", "min"])
-def test_bools(name: str) -> None:
+def test_reductions_of_bools(name: str) -> None:
     tensor = torch.tensor([[True, False], [True, True]])
     found = _value(name, tensor, [1], dynamic=False)
     expected = {"sum": [1, 2], "prod": [0, 1], "max": [True, True], "min": [False, True]}[name]
@@ -198,7 +198,7 @@ def test_sum_in_bool_is_any() -> None:
         ("cumsum", (2,), {}, "a dim from -2 to 1"),
     ],
 )
-def test_errors(name: str, args: Any, kwargs: Any, text: str) -> None:
+def test_wrong_arguments_are_refused(name: str, args: Any, kwargs: Any, text: str) -> None:
     builder = GraphBuilder()
     with pytest.raises(DefinitionError, match=text):
         builder.call(name, add_tensor(builder, (2, 3)), *args, **kwargs)

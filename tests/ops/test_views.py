@@ -415,7 +415,9 @@ def test_slice_error_texts(args: tuple[list[int], ...], text: str) -> None:
         ("reshape", (2, 3), ([2.0, 3],), None),
     ],
 )
-def test_errors(name: str, shape: tuple[int, ...], args: Any, text: str | None) -> None:
+def test_wrong_arguments_are_refused(
+    name: str, shape: tuple[int, ...], args: Any, text: str | None
+) -> None:
     builder = GraphBuilder()
     expected = DefinitionError if text else ArgumentError
     with pytest.raises(expected) as caught:

@@ -150,7 +150,7 @@ def check(body, rng):
 
 
 @pytest.mark.parametrize("body", BODIES, ids=lambda body: body.__name__)
-def test_some(body):
+def test_a_few_changed_schedules(body):
     """Always the same few. Some of them run."""
     ran = [check(body, random.Random(f"{body.__name__} {n}")) for n in range(25)]
     assert any(ran)
@@ -175,7 +175,7 @@ def test_those_that_are_legal_on_a_gpu_compile(body):
 @pytest.mark.slow
 @pytest.mark.parametrize("start", range(0, 600, 60))
 @pytest.mark.parametrize("body", BODIES, ids=lambda body: body.__name__)
-def test_many(body, start):
+def test_many_changed_schedules(body, start):
     for n in range(start, start + 60):
         check(body, random.Random(f"{body.__name__} {n}"))
 

@@ -35,7 +35,7 @@ A, B, C = symbol("i0"), symbol("i1"), symbol("c4")
         (quotient(12, A), "(12)//(i0)"),
     ],
 )
-def test_text(extent, text):
+def test_an_extent_prints_as_an_expression(extent, text):
     assert str(extent) == repr(extent) == text
 
 

@@ -63,7 +63,7 @@ def two(first: int = 4096, second: int = 8, multiple: int = 16) -> tuple[ShapeEn
 # --- arithmetic and text -------------------------------------------------------------------------
 
 
-def test_text() -> None:
+def test_a_size_prints_as_an_expression() -> None:
     _, t, b = two()
     assert (repr(t), f"{t}", str(t)) == ("size0", "size0", "size0")
     assert repr(t * b * 1024) == "size0 * size1 * 1024"

@@ -12,40 +12,22 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from .. import options
-from ..forks import Lock
 from ..ir import Fusion
 from ..lowering.passes.concretize import InputSignature
 from ..symbolic.shape_env import ShapeEnv
 from .hot_sizes import HotSizes
 from .keys.conditions import Conditions
-from .keys.open_sizes import KeyNumbers, KeyReader, OpenSignature, SplitKey, with_open_sizes
+from .keys.open_sizes import KeyReader, OpenSignature, SplitKey, with_open_sizes
 from .keys.recompiles import Recompile
 from .keys.schedule_choices import ScheduleChoices
 from .keys.signature import Key
 from .lru import LRU
 from .open_variant import Fit, OpenVariant
 from .plan.execution_plan import ExecutionPlan
-
-STATIC_SIGNATURES = 2
-"""Signatures of a family that are compiled with constant sizes before any have open sizes."""
-
-REMEMBERED_SIGNATURES = 8
-"""Signatures of a family that are remembered, to tell which sizes vary."""
-
-MAX_FAILURES = 3
-"""Consecutive lowerings with open sizes that failed, or made all sizes constant, after which a
-family is compiled with constant sizes only."""
-
-MAX_VARIANTS = 96
-"""Open variants kept for each family. Row lengths over a range of 1,000x need 8 block sizes with 4
-length classes each and 3 vector widths: 96."""
-
-MAX_FRUITLESS = 32
-"""Consecutive open variants that served one signature each, after which a family is compiled with
-constant sizes only. For random lengths with ``MAX_VARIANTS`` schedules that happens once in 300."""
+from .variant_family import Family
 
 MAX_FAMILIES = 64
 """Families kept."""
@@ -81,37 +63,6 @@ class Request:
     hot: HotSizes | None = None
 
 
-@dataclass(eq=False)
-class _Family:
-    """Signatures that differ in numbers alone, and their variants.
-
-    Attributes
-    ----------
-    seen : list
-        The numbers of the last signatures, the oldest first.
-    static : int
-        How many were compiled with constant sizes.
-    variants : list
-        The open variants, the last that served first.
-    failures : int
-        Consecutive lowerings with open sizes that failed, or made all sizes constant.
-    fruitless : int
-        Open variants compiled since one last served a second signature.
-    """
-
-    seen: list[KeyNumbers] = field(default_factory=list)
-    static: int = 0
-    variants: list[OpenVariant] = field(default_factory=list)
-    failures: int = 0
-    fruitless: int = 0
-    lock: Lock = field(default_factory=Lock)
-
-    def remember(self, numbers: KeyNumbers) -> None:
-        """Add the numbers of a signature to ``seen``; the oldest are dropped."""
-        if numbers not in self.seen:
-            self.seen = [*self.seen[-REMEMBERED_SIGNATURES + 1 :], numbers]
-
-
 def log_fallback(error: Exception) -> None:
     """Log why a lowering with open sizes failed, so that constant sizes are compiled."""
     options.log("cache", f"sizes stay written out: {type(error).__name__}: {error}")
@@ -130,7 +81,7 @@ class Variants:
         self.fusion = fusion
         self.records: deque[Recompile] = deque(maxlen=MAX_RECORDS)
         self._reader = KeyReader(fusion)
-        self._families: LRU[object, _Family] = LRU(MAX_FAMILIES)
+        self._families: LRU[object, Family] = LRU(MAX_FAMILIES)
         self._last: SplitKey | None = None
 
     def clear(self) -> None:
@@ -140,13 +91,11 @@ class Variants:
     def serve(self, request: Request) -> ExecutionPlan:
         """A plan for a signature: of a variant that serves it, else newly compiled."""
         split = self._reader.split(request.key)
-        family = self._families.get_or_make((split.family, request.extra), _Family)
+        family = self._families.get_or_make((split.family, request.extra), Family)
         with family.lock:
-            fit = self._best_fit(split, family)
-            if fit is not None and self._serves(fit, family):
-                family.variants.remove(fit.variant)
-                family.variants.insert(0, fit.variant)
-                family.fruitless = 0
+            fit = family.best_fit(split.numbers)
+            if fit is not None and family.serves(fit):
+                family.note_served(fit.variant)
                 return self._watched(request, fit.variant.serve(fit.atoms))
             reason = self._reason(split, family, fit)
             opened = self._open_signature(request, split, family, fit)
@@ -174,42 +123,19 @@ class Variants:
         if family is None:
             return None
         with family.lock:
-            fit = self._best_fit(split, family)
+            fit = family.best_fit(split.numbers)
             opened = None
-            if fit is None or not self._serves(fit, family):
+            if fit is None or not family.serves(fit):
                 opened = self._open_signature(request, split, family, fit)
             return fit.variant.plan.at(fit.atoms) if opened is None and fit is not None else opened
 
-    def _best_fit(self, split: SplitKey, family: _Family) -> Fit | None:
-        """The variant to serve a signature, of those that are correct for it; None without any.
-
-        It is the first whose schedule heuristics would choose, else the one with the most answers
-        of ``ScheduleChoices`` alike.
-        """
-        found: list[Fit] = []
-        for variant in family.variants:
-            atoms = variant.bind(split.numbers)
-            if atoms is not None:
-                found.append(Fit(variant, atoms, variant.choices.are_accepted(atoms)))
-                if found[-1].has_chosen_schedule:
-                    return found[-1]
-        return max(found, key=lambda fit: fit.variant.choices.agreement(fit.atoms), default=None)
-
-    def _serves(self, fit: Fit, family: _Family) -> bool:
-        """Whether a fitting variant serves a signature, so that nothing is compiled for it."""
-        return fit.has_chosen_schedule or len(family.variants) >= MAX_VARIANTS
-
     def _open_signature(
-        self, request: Request, split: SplitKey, family: _Family, fit: Fit | None
+        self, request: Request, split: SplitKey, family: Family, fit: Fit | None
     ) -> OpenSignature | None:
         """The signature with symbols for its varying sizes; None where sizes stay constant."""
-        if not options.current().dynamic_sizes or family.static < STATIC_SIGNATURES:
+        if not options.current().dynamic_sizes or not family.may_open:
             return None
-        if family.failures >= MAX_FAILURES or family.fruitless >= MAX_FRUITLESS:
-            return None
-        others = [n for n in family.seen if n != split.numbers]
-        if split.numbers not in family.seen:
-            others = others[-REMEMBERED_SIGNATURES + 1 :]
+        others = family.others(split.numbers)
         if fit is not None:
             # The schedule alone is chosen again: the same sizes vary.
             others = [*fit.variant.open_signature.seen]
@@ -217,7 +143,7 @@ class Variants:
         return with_open_sizes(self.fusion, request.signature(), seen, scalars)
 
     def _compile_static(
-        self, request: Request, split: SplitKey, family: _Family, reason: str
+        self, request: Request, split: SplitKey, family: Family, reason: str
     ) -> ExecutionPlan:
         """Compile with constant sizes."""
         started = time.perf_counter()
@@ -234,7 +160,7 @@ class Variants:
         self,
         request: Request,
         split: SplitKey,
-        family: _Family,
+        family: Family,
         reason: str,
         opened: OpenSignature,
         fit: Fit | None,
@@ -265,7 +191,7 @@ class Variants:
         )
         self._note(record, plan, split)
         choices = ScheduleChoices(opened.env)
-        self._keep(family, OpenVariant(plan, opened, conditions, choices, record))
+        family.keep(OpenVariant(plan, opened, conditions, choices, record))
         return self._watched(request, plan) if record.dynamic else plan
 
     def _watched(self, request: Request, plan: ExecutionPlan) -> ExecutionPlan:
@@ -273,15 +199,6 @@ class Variants:
         if request.hot is not None:
             request.hot.watch(plan)
         return plan
-
-    def _keep(self, family: _Family, variant: OpenVariant) -> None:
-        """Add a variant in front, unless all its sizes turned out constant."""
-        if not variant.record.dynamic:
-            family.failures += 1
-            return
-        family.failures = 0
-        family.fruitless += 1
-        family.variants = [variant, *family.variants[: MAX_VARIANTS - 1]]
 
     def _note(self, record: Recompile, plan: ExecutionPlan, split: SplitKey) -> None:
         self.note(record, plan)
@@ -293,7 +210,7 @@ class Variants:
         self.records.append(record)
         options.log("cache", str(record))
 
-    def _reason(self, split: SplitKey, family: _Family, fit: Fit | None) -> str:
+    def _reason(self, split: SplitKey, family: Family, fit: Fit | None) -> str:
         """Why no variant serves a signature."""
         if fit is not None:
             return f"schedule chosen again: {fit.variant.choices.difference(fit.atoms)}"

@@ -26,7 +26,8 @@ from .looped_rows.row_parts import (
     stage_bytes,
 )
 from .params import MAX_TAILS, InnerOuterPersistentParams
-from .problem import L2_SPEEDUP, Problem
+from .problem import Problem
+from .problem.tensors import L2_SPEEDUP
 from .row_tiling import row_alignment
 
 WARPS = 4

@@ -14,8 +14,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from .cost.draws import RANDOM_WORDS
 from .integers import ceil_div, next_power_of_2, warps_for
-from .problem import RANDOM_WORDS, Problem
+from .problem import Problem
 
 MAX_REGISTER_ROW = 17408
 """Most elements of a tile in registers, where an SM runs two programs: 32 for each of 512 threads,

@@ -5,11 +5,13 @@ A name in quotes is what ``TRITONFUSER_DUMP`` takes to print what comes out of t
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from ..device import DeviceProperties
 from ..errors import ParamsError
+from ..heuristics.params import HeuristicParams
 from ..ir import Fusion, Value
 from ..ir_graph import check
 from ..options import current, dump, log
@@ -114,23 +116,14 @@ def lower(
         fusion = with_names(fusion, options.schedule.values)
     memo = memo if env is None else no_memo  # passes record guards in an env
     concrete = memo(("concretize", fusion, signature), lambda: _concrete(fusion, signature))
-    target = Target(device, options, _misaligned(concrete, signature), env)
-    try:
-        simplified, segmented = _cut(concrete, target, memo)
-    except (NothingReduced, ParamsError) as error:
-        reason = str(error)
-        if isinstance(error, ParamsError):
-            if options.schedule is None or not has_empty(concrete):
-                raise
-            reason = f"tensors have no elements: {error.message}"
-        target = _without_schedule(target, reason)
-        simplified, segmented = _cut(concrete, target, memo)
+    misaligned = _misaligned(concrete, signature)
+    cut = _cut(concrete, Target(device, options, misaligned, env), memo)
     if env is not None and (options.params is not None or device.is_cpu):
         # Params that a caller gives, and kernels of the interpreter, are for all sizes.
         env.keep_schedule()
-    segmented = replace(segmented, values=names_in_order(fusion))
-    parts, origin = simplified.split.parts, target.options.origin
-    made = Lowered(segmented, (), simplified.seeds, parts, env, origin, target.misaligned)
+    segmented = replace(cut.segmented, values=names_in_order(fusion))
+    seeds, parts = cut.simplified.seeds, cut.simplified.split.parts
+    made = Lowered(segmented, (), seeds, parts, env, cut.origin, misaligned)
     made = with_kernels(made, device, memo)
     for source in made.sources:
         if source is not None:
@@ -157,22 +150,51 @@ def _misaligned(fusion: Fusion, signature: InputSignature) -> frozenset[Value]:
     return frozenset(v for v, spec in pairs if isinstance(spec, TensorSpec) and not spec.aligned)
 
 
-def _without_schedule(target: Target, reason: str) -> Target:
-    """The target without the given schedule, so that heuristics choose one.
+# --- concrete fusion to segments -----------------------------------------------------------------
 
-    A schedule made at other sizes may name values that the fusion does not compute at these.
+
+class _Cut(NamedTuple):
+    """A concrete fusion, simplified and cut into segments.
+
+    Attributes
+    ----------
+    simplified : _Simplified
+        The fusion before it is cut.
+    segmented : SegmentedFusion
+        Its segments, with their params.
+    origin : str
+        Where the schedule comes from, if it is neither the heuristics' nor the given one.
     """
-    why = f"chosen here, since {reason}"
-    return replace(target, options=replace(target.options, schedule=None, origin=why))
+
+    simplified: _Simplified
+    segmented: SegmentedFusion
+    origin: str
 
 
-def _cut(fusion: Fusion, target: Target, memo: Memo) -> tuple[_Simplified, SegmentedFusion]:
-    """A concrete fusion, simplified and cut into segments."""
+def _cut(fusion: Fusion, target: Target, memo: Memo) -> _Cut:
+    """Simplify and cut a concrete fusion.
+
+    A schedule made at other sizes may name values that the fusion does not compute at these. It is
+    ignored then, and heuristics choose one.
+    """
+    try:
+        return _cut_for(fusion, target, memo)
+    except NothingReduced as error:
+        reason = str(error)
+    except ParamsError as error:
+        if target.options.schedule is None or not has_empty(fusion):
+            raise
+        reason = f"tensors have no elements: {error.message}"
+    options = replace(target.options, schedule=None, origin=f"chosen here, since {reason}")
+    return _cut_for(fusion, replace(target, options=options), memo)
+
+
+def _cut_for(fusion: Fusion, target: Target, memo: Memo) -> _Cut:
     schedule, device = target.options.schedule, target.device
     rolled = None if schedule is None else schedule.reduced
     key = ("simplify", fusion, device, rolled)
     simplified = memo(key, lambda: _simplified(fusion, device, rolled))
-    return simplified, _segmented(simplified, target, memo)
+    return _Cut(simplified, _segmented(simplified, target, memo), target.options.origin)
 
 
 # --- simplify ------------------------------------------------------------------------------------
@@ -255,17 +277,10 @@ def _segmented(simplified: _Simplified, target: Target, memo: Memo) -> Segmented
     if options.schedule is not None:
         given, misaligned = options.schedule, target.misaligned
         segmented = segment_as(simplified.fusion, target.device, given, misaligned, memo)
+    elif options.params is not None:
+        segmented = _chosen_for_params(simplified, target, options.params)
     else:
-        segmented = choose(simplified.fusion, target)
-        if target.env is None:
-            segmented = _with_short_unrolled(segmented, simplified.rolled, target)
-        if options.params is not None and not are_of(options.params, segmented):
-            # The params may be of a kernel with open sizes, in which reductions are not unrolled.
-            rolled = simplified.rolled
-            every = {out.name for node in rolled.nodes for out in node.outs}
-            plain = _unrolled(rolled, Unrolled.CHEAP, every)
-            other = choose(plain, target)
-            segmented = other if are_of(options.params, other) else segmented
+        segmented = _chosen(simplified, target)
     segmented = replace(segmented, results=simplified.split.rejoined(segmented.results))
     if options.params is not None:
         segmented = with_params(segmented, options.params)
@@ -274,6 +289,30 @@ def _segmented(simplified: _Simplified, target: Target, memo: Memo) -> Segmented
     log("segment", segmented.summary())
     dump("params", "\n".join(str(s.params) for s in segmented.segments))
     return segmented
+
+
+def _chosen(simplified: _Simplified, target: Target) -> SegmentedFusion:
+    """The segments as chosen. With open sizes no reduction is unrolled for its predicted time."""
+    segmented = choose(simplified.fusion, target)
+    if target.env is not None:
+        return segmented
+    return _with_short_unrolled(segmented, simplified.rolled, target)
+
+
+def _chosen_for_params(
+    simplified: _Simplified, target: Target, params: Sequence[HeuristicParams]
+) -> SegmentedFusion:
+    """The segments as chosen, among those with and without unrolled reductions.
+
+    The params may be of a kernel with open sizes, in which reductions are not unrolled.
+    """
+    segmented = _chosen(simplified, target)
+    if are_of(params, segmented):
+        return segmented
+    rolled = simplified.rolled
+    every = {out.name for node in rolled.nodes for out in node.outs}
+    plain = choose(_unrolled(rolled, Unrolled.CHEAP, every), target)
+    return plain if are_of(params, plain) else segmented
 
 
 def _with_short_unrolled(

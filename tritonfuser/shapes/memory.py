@@ -29,6 +29,11 @@ class Memory:
     offset: int = 0
 
 
+def row_major(rank: int) -> tuple[int, ...]:
+    """The order of the dims of a row-major tensor, as in ``strides_for_order``."""
+    return tuple(reversed(range(rank)))
+
+
 def contiguous_strides(sizes: Sequence[int]) -> tuple[int, ...]:
     """Row-major strides, as torch gives them: a size-0 dim counts as 1."""
     strides: list[int] = []

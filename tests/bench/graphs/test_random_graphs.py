@@ -19,30 +19,14 @@ from bench.random_graphs.growing import BANDWIDTH, INPUT_ELEMENTS, TRAFFIC, entr
 from bench.random_graphs.job import LATE, Compiled, GraphJob, run
 from bench.random_graphs.moves_views import TABLE_ELEMENTS
 from bench.random_graphs.report import percentile, rendered
-from bench.recorded import definition_job
 from bench.recorded.definition_results import COMPILED
 from bench.recorded.definitions import make_inputs, record
 from bench.tables.records import OURS
+from tests.bench.clocks import counted
 from tritonfuser.frontend.inspect.oracle import Evaluation
 
 SMALL = 1 << 14
 EXACT = ("add", "cat", "pad", "rsqrt", "sigmoid", "tanh", "where")
-
-
-def counted(runs):
-    for call in runs.values():
-        call()
-    return dict.fromkeys(runs, KernelTimes(3, 2e-6))
-
-
-@pytest.fixture
-def one_graph(monkeypatch):
-    """torch.compile without a compiler behind it."""
-
-    def compiled(function, mode):
-        return torch.compile(function, fullgraph=True, backend="eager")
-
-    monkeypatch.setattr(definition_job, "compiled", compiled)
 
 
 def test_a_number_is_one_program_at_any_size():

@@ -14,6 +14,7 @@ from tritonfuser import FusionDefinition
 from tritonfuser.frontend.tune import search as module
 from tritonfuser.frontend.tune.candidates import Proposals
 from tritonfuser.frontend.tune.finals import FINAL_ROUNDS
+from tritonfuser.frontend.tune.prepare_queue import PrepareQueue
 from tritonfuser.frontend.tune.search import ROUNDS, Search
 
 
@@ -188,15 +189,34 @@ def test_a_space_that_is_exhausted_ends_the_search():
     assert search.run(first) == 0 and clock.now < 10
 
 
-def test_what_no_thread_has_begun_is_tried_when_nothing_else_is_proposed():
+class _Stalled:
+    """A pool whose only thread has begun the first task, and never ends it."""
+
+    def __init__(self):
+        self.futures = []
+
+    def submit(self, task, *args):
+        made = Future()
+        if not self.futures:
+            made.set_running_or_notify_cancel()
+        self.futures.append(made)
+        return made
+
+
+def test_what_no_thread_has_begun_is_cancelled():
+    queue = PrepareQueue(None, _Stalled())
+    queue.ask("begun")
+    queue.ask("waiting")
+    assert queue.cancelled() == ["waiting"] and len(queue) == 1
+    assert queue.finished(0.0) == []
+
+
+def test_what_was_cancelled_is_tried_when_nothing_else_is_proposed():
     """A better schedule comes between: it is not forgotten, or a small space is not searched."""
     fd, inputs = softmax()
     first = compiler_for(fd, inputs).heuristics()
     search = Search(None, None, None, 1.0, threads=1)
-    begun, waiting = Future(), Future()
-    begun.set_running_or_notify_cancel()
-    asked = {begun: "begun", waiting: first}
-    assert search._dropped(asked) == {waiting} and asked == {begun: "begun"}
+    search._later.append(first)
     search._exhausted = True
     assert search._next() == first and search._next() is None
 

@@ -15,6 +15,8 @@ from tritonfuser.heuristics.cost.counts import Counts
 from tritonfuser.heuristics.cost.kernels import predicted
 from tritonfuser.heuristics.cost.numbers import PLAIN
 from tritonfuser.heuristics.cost.programs_time import programs_time
+from tritonfuser.heuristics.cost.tile_counts import TileCounting
+from tritonfuser.heuristics.cost.tiles import tile_of
 from tritonfuser.heuristics.params import ScanParams
 from tritonfuser.heuristics.problem import ElementWork, Problem
 
@@ -80,10 +82,9 @@ def test_a_loop_scans_whole_blocks() -> None:
 
 def test_columns_that_end_within_a_tile_are_computed_in_whole_turns() -> None:
     """Tiles of 32 columns and 128 rows by 128 threads: 8 lanes across, so 16 rows are a turn."""
-    counting = Counting(sums(4096, 20), WORK)
-    params = ScanParams(block_x=32, block_r=128, num_warps=4)
-    tile = counting._tile(params)
-    assert counting.computed_share(tile, 128, 4.0, PLAIN) == 2 * 16 / 128
+    problem = sums(4096, 20)
+    tile = tile_of(problem, ScanParams(block_x=32, block_r=128, num_warps=4))
+    assert TileCounting(problem, WORK).computed_share(tile, 128, 4.0, PLAIN) == 2 * 16 / 128
 
 
 def test_results_cost_more_where_more_warps_have_the_row() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from tests.lowering.graphs import noise
+from tests.lowering.graphs import meta, noise
 from tests.lowering.harness import CPU, H200, check, lowered, small
 from tritonfuser.heuristics.schedulers import SCHEDULERS
 
@@ -19,10 +19,6 @@ def softmax(fd, x):
 def moved(body, *inputs, facts=H200):
     found = lowered(body, list(inputs), facts).segmented.segments
     return [(piece.bytes_read, piece.bytes_written) for piece in found]
-
-
-def meta(*sizes, dtype=torch.float32):
-    return torch.empty(sizes, dtype=dtype, device="meta")
 
 
 def test_a_row_read_three_times_counts_once():

@@ -16,7 +16,15 @@ import triton
 import triton.language as tl
 from triton.compiler.errors import CompilationError
 
-from tests.lowering.kernels import HEADER, kernel, scalar, spilling, tensor, vector_add
+from tests.lowering.kernels import (
+    HEADER,
+    kernel,
+    program_numbers,
+    scalar,
+    spilling,
+    tensor,
+    vector_add,
+)
 from tritonfuser import options
 from tritonfuser.dtypes import DataType
 from tritonfuser.errors import InputError, LoweringError, SourceLoc, UnsupportedDeviceError
@@ -222,19 +230,8 @@ def test_products_of_scalars_do_not_overflow():
 
 
 def test_grid_of_three_axes():
-    source = kernel(
-        "places",
-        """
-        @triton.jit
-        def places(out):
-            x, y, z = tl.program_id(0), tl.program_id(1), tl.program_id(2)
-            tl.store(out + (x * 3 + y) * 4 + z, x * 100 + y * 10 + z)
-        """,
-        [tensor("out", DataType.Int32)],
-        grid=(2, 3, 4),
-    )
     out = torch.full((2, 3, 4), -1, dtype=torch.int32)
-    interpret_kernel(source)(out)
+    interpret_kernel(program_numbers())(out)
     assert out.flatten().tolist() == [
         x * 100 + y * 10 + z for x in range(2) for y in range(3) for z in range(4)
     ]

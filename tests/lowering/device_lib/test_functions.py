@@ -156,7 +156,9 @@ def tile(dtype: DataType) -> torch.Tensor:
 
 @pytest.mark.parametrize(("name", "dtype"), TILE_CASES)
 @pytest.mark.parametrize("how", ["arrays", "plain"])
-def test_tiles(name: str, dtype: DataType, how: str, request: pytest.FixtureRequest) -> None:
+def test_functions_of_tiles(
+    name: str, dtype: DataType, how: str, request: pytest.FixtureRequest
+) -> None:
     if how == "plain":
         request.getfixturevalue("plain")
     given = tile(dtype)

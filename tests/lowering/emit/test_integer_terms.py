@@ -28,6 +28,7 @@ from tests.e2e.checking import CPU, gpu
 from tests.e2e.graphs.test_random_graphs import KINDS
 from tests.e2e.opened import open_signature
 from tests.lowering.emit.integer_terms import faults
+from tests.lowering.graphs import meta
 from tests.lowering.harness import H200
 from tritonfuser import DataType, FusionDefinition
 from tritonfuser.cache.keys.signature import signature
@@ -53,10 +54,6 @@ def kernels(fd, inputs, device=H200, options=DEFAULT) -> list[KernelSource]:
     facts = signature(fd.fusion.ir, inputs, CPU)
     found = lower(fd.fusion.ir, facts, device, options)
     return [source for source in found.sources if source is not None]
-
-
-def meta(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
-    return torch.empty(shape, dtype=dtype, device="meta")
 
 
 def recorded(define, *inputs):

@@ -30,7 +30,7 @@ def inputs(shape: tuple[int, ...], dim: int, device: str) -> list[torch.Tensor]:
 
 @pytest.mark.parametrize("normal", [False, True])
 @pytest.mark.parametrize("shape", [(8, 6, 64), (8, 6, 24), (3, 5, 12, 9), (4, 6, 12544), (4, 3, 7)])
-def test_values(shape: tuple[int, ...], normal: bool) -> None:
+def test_values_are_those_of_torch(shape: tuple[int, ...], normal: bool) -> None:
     given = inputs(shape, 1, "cpu")
     (found,) = scaled(shape, 1, normal).run(given)
     expected = given[0] * given[1].reshape(-1, *[1] * (len(shape) - 2))

@@ -36,7 +36,7 @@ def given(made: Any, **params: Any) -> Any:
 
 
 @pytest.mark.parametrize("stages", [1, 3])
-def test_values(stages: int) -> None:
+def test_values_are_those_of_torch(stages: int) -> None:
     fd, inputs, found = made()
     schedule = given(found, num_stages=stages)
     for one, other in zip(fd.run(inputs, schedule=schedule), fd.run(inputs), strict=True):

@@ -39,7 +39,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_values(name: str) -> None:
+def test_values_are_those_of_torch(name: str) -> None:
     body, inputs = CASES[name]
     for facts in (H200, small(1), CPU):
         check(body, *inputs, facts=facts, tolerance=1e-4)

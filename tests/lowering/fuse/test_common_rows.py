@@ -91,7 +91,7 @@ def test_what_is_no_number_stays_in_its_group_and_its_channel(value):
     check(group_norm_backward(shape), *inputs, tolerance=2e-4)
 
 
-def test_half():
+def test_sums_of_half_are_two_kernels():
     inputs = drawn(8, 4, 3, 9, 11)
     halves = [x.bfloat16() for x in inputs[:3]]
     found = check(group_norm_backward((8, 4, 3, 9, 11)), *halves, *inputs[3:])

@@ -69,7 +69,7 @@ def test_a_kernel_stores_all_boxes() -> None:
 
 @pytest.mark.usefixtures("in_memory")
 @pytest.mark.parametrize("special", [False, True])
-def test_values(special: bool) -> None:
+def test_values_are_those_of_torch(special: bool) -> None:
     inputs = given(96, 256)
     if special:
         inputs[0][1, 2], inputs[1][2, 3], inputs[2][3] = torch.nan, torch.inf, -0.0

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 import torch
 
-from tests.cache.abstract_variants import AbstractVariants, meta
+from tests.cache.abstract_variants import AbstractVariants
+from tests.lowering.graphs import meta
 from tritonfuser import DataType, FusionDefinition
 from tritonfuser.heuristics import schedulers
 from tritonfuser.heuristics.cost.work import element_work

@@ -161,7 +161,7 @@ def test_rows_of_each_batch_are_shared_out(batch, parts):
 @pytest.mark.covering
 @pytest.mark.parametrize("shape", [(3, 40, 48), (2, 64, 33), (5, 37, 24), (2, 97, 31)])
 @pytest.mark.parametrize("name", BODIES)
-def test_values(name, shape):
+def test_values_are_those_of_torch(name, shape):
     body, shapes = BODIES[name](shape)
     torch.manual_seed(0)
     check(body, *(torch.randn(s) for s in shapes), facts=small(4), tolerance=2e-3)

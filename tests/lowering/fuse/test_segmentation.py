@@ -367,7 +367,7 @@ EDGES = {
 @pytest.mark.parametrize("facts", BOTH, ids=lambda f: f.arch)
 @pytest.mark.filterwarnings("ignore:var_mean")
 @pytest.mark.parametrize("name", EDGES)
-def test_edges(name, facts):
+def test_values_of_rare_shapes(name, facts):
     body, shapes = EDGES[name]
     check(body, *[noise(*shape, seed=i) for i, shape in enumerate(shapes)], facts=facts)
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from tests.lowering.harness import H200, NARROW, check, lowered, texts
+from tests.lowering.harness import H200, NARROW, check, lowered, ops, texts
 from tritonfuser import DataType
 
 COMPARED = ("lt", "le", "gt", "ge")
@@ -17,10 +17,6 @@ def noise(*shape: int) -> torch.Tensor:
     made = torch.randn(shape, generator=torch.Generator().manual_seed(sum(shape)))
     made.view(-1)[:3] = torch.tensor([float("nan"), -0.0, float("inf")])
     return made
-
-
-def ops(found: Any) -> list[str]:
-    return [node.op for node in found.segmented.fusion.nodes]
 
 
 def positions(fd: Any, start: int = 0, step: int = 1, dtype: Any = DataType.Int) -> Any:

@@ -50,7 +50,7 @@ def test_all_users_cast_the_stored_sum() -> None:
 
 
 @pytest.mark.parametrize("facts", [SLOW, None], ids=["slow", "fast"])
-def test_values(facts: Any) -> None:
+def test_values_are_those_of_torch(facts: Any) -> None:
     check(norm_backward, *given(), **({} if facts is None else {"facts": facts}))
 
 

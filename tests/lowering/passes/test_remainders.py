@@ -8,8 +8,8 @@ from math import prod
 import pytest
 import torch
 
-from tests.cache.abstract_variants import AbstractVariants, meta
-from tests.lowering.graphs import noise
+from tests.cache.abstract_variants import AbstractVariants
+from tests.lowering.graphs import meta, noise
 from tests.lowering.harness import check, lowered, small
 from tritonfuser import DataType, FusionDefinition
 from tritonfuser.devices import known

@@ -106,7 +106,7 @@ def test_others_are_plain_products(name: str) -> None:
 @pytest.mark.covering
 @pytest.mark.parametrize("kind", HALVES)
 @pytest.mark.parametrize("name", SUMS)
-def test_values(name: str, kind: torch.dtype) -> None:
+def test_values_are_those_of_torch(name: str, kind: torch.dtype) -> None:
     generator = torch.Generator().manual_seed(0)
     inputs = [torch.randn(SHAPE, generator=generator).to(kind) for _ in range(3)]
     fd = recorded(SUMS[name], kind, *inputs)

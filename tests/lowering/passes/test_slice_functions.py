@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from tests.lowering.graphs import noise
-from tests.lowering.harness import H200, check, lowered
+from tests.lowering.harness import H200, check, lowered, ops
 from tritonfuser import DataType
 
 Body = Callable[..., Any]
@@ -40,10 +40,6 @@ def embedded(fd: Any, x: Any, cosines: Any, sines: Any) -> Any:
     """A rotary embedding of normed rows of 64."""
     found = normed(fd, x, [1])
     return fd.ops.add(fd.ops.mul(found, cosines), fd.ops.mul(rotated(fd, found, (40, 64)), sines))
-
-
-def ops(found: Any) -> list[str]:
-    return [node.op for node in found.segmented.fusion.nodes]
 
 
 def inputs() -> list[torch.Tensor]:

@@ -56,7 +56,7 @@ def test_which_dim_is_padded(extents, padded, to):
         ((1, 12), 5, (1, 4)),
     ],
 )
-def test_split(extents, parts, split):
+def test_contiguous_factors(extents, parts, split):
     assert contiguous_factors(extents, parts) == split
 
 

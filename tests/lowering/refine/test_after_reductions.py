@@ -6,12 +6,10 @@ import pytest
 import torch
 
 from tests.lowering.graphs import noise
-from tests.lowering.harness import planned, record
+from tests.lowering.harness import lowered, planned
 from tritonfuser import DataType
-from tritonfuser.cache.keys.signature import signature
 from tritonfuser.devices import known
 from tritonfuser.lowering.lowered import Lowered
-from tritonfuser.lowering.pipeline import lower
 from tritonfuser.lowering.refine import search
 from tritonfuser.lowering.refine.after_reductions import computed_of_reductions
 
@@ -53,29 +51,24 @@ def expected(x, g, weight, mean, rstd):
     return g * weight * rstd - mean_grad - slope * (x - mean)
 
 
-def cut(body, inputs) -> Lowered:
-    ir = record(body, inputs).fusion.ir
-    return lower(ir, signature(ir, inputs, torch.device("cpu")), H200)
-
-
 def last_ops(found: Lowered) -> list[str]:
     return [node.op for node in found.segmented.segments[-1].nodes]
 
 
 def test_products_of_sums_are_computed_once_a_channel(monkeypatch) -> None:
     inputs = arguments(16, 128, 56, "meta")
-    found = cut(batchnorm_bwd, inputs)
+    found = lowered(batchnorm_bwd, inputs)
     assert len(found.segmented.rewrites.invariants) == 2 and "pow" not in last_ops(found)
     monkeypatch.setattr(search, "computed_of_reductions", lambda segmented: ())
-    before = cut(batchnorm_bwd, inputs)
+    before = lowered(batchnorm_bwd, inputs)
     assert "pow" in last_ops(before)
     assert len(found.segmented.segments) == len(before.segmented.segments)
 
 
-def test_values(monkeypatch) -> None:
+def test_values_are_those_of_torch(monkeypatch) -> None:
     monkeypatch.setattr(search, "LEAST_S", 0.0)
     inputs = arguments(16, 64, 14)
-    found = cut(batchnorm_bwd, inputs)
+    found = lowered(batchnorm_bwd, inputs)
     assert found.segmented.rewrites.invariants
     (made,) = planned(found, inputs).run(inputs)
     torch.testing.assert_close(made.double(), expected(*inputs), rtol=1e-4, atol=1e-4)
@@ -111,6 +104,6 @@ def outer(fd, x, y):
 )
 def test_nothing_to_compute_there(body, sizes) -> None:
     inputs = [torch.empty(size, device="meta") for size in sizes]
-    found = cut(body, inputs)
+    found = lowered(body, inputs)
     assert computed_of_reductions(found.segmented) == ()
     assert found.segmented.rewrites.invariants == ()

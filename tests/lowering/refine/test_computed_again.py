@@ -6,12 +6,10 @@ import pytest
 import torch
 
 from tests.lowering.graphs import noise
-from tests.lowering.harness import planned, record
+from tests.lowering.harness import lowered, planned
 from tritonfuser import DataType
-from tritonfuser.cache.keys.signature import signature
 from tritonfuser.devices import known
 from tritonfuser.lowering.lowered import Lowered
-from tritonfuser.lowering.pipeline import lower
 from tritonfuser.lowering.refine import search
 from tritonfuser.lowering.refine.computed_again import computed_again
 from tritonfuser.lowering.refine.kernel_times import TimedKernels
@@ -29,11 +27,6 @@ def gated(fd, x, y):
     return total, fd.ops.mul(fd.ops.tanh(first), fd.ops.sigmoid(second))
 
 
-def cut(body, inputs) -> Lowered:
-    ir = record(body, inputs).fusion.ir
-    return lower(ir, signature(ir, inputs, torch.device("cpu")), H200)
-
-
 def loads(found: Lowered) -> list[int]:
     """Tensors that each kernel loads."""
     return [sum(v.is_tensor for v in s.inputs) for s in found.segmented.segments]
@@ -41,17 +34,17 @@ def loads(found: Lowered) -> list[int]:
 
 def test_a_sum_is_loaded_in_place_of_its_terms(monkeypatch) -> None:
     inputs = [torch.empty(8, 256, 16000, dtype=torch.bfloat16, device="meta") for _ in range(2)]
-    assert loads(cut(gated, inputs)) == [2, 1]
+    assert loads(lowered(gated, inputs)) == [2, 1]
     monkeypatch.setattr(search, "computed_again", lambda segmented: ())
-    assert loads(cut(gated, inputs)) == [2, 2]
+    assert loads(lowered(gated, inputs)) == [2, 2]
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
-def test_values(monkeypatch, dtype) -> None:
+def test_values_are_those_of_torch(monkeypatch, dtype) -> None:
     monkeypatch.setattr(search, "LEAST_S", 0.0)
     monkeypatch.setattr(TimedKernels, "is_faster", lambda self, other, share: True)
     inputs = [noise(2, 512, 1200, seed=seed).to(dtype) for seed in (1, 2)]
-    found = cut(gated, inputs)
+    found = lowered(gated, inputs)
     assert loads(found) == [2, 1]
     total, product = planned(found, inputs).run(inputs)
     expected = (inputs[0].float() + inputs[1].float()).bfloat16()
@@ -75,7 +68,7 @@ def in_one_kernel(fd, x, y):
 @pytest.mark.parametrize("body", [of_fewer_bytes, in_one_kernel])
 def test_nothing_to_load(body) -> None:
     inputs = [torch.empty(8192, 4096, dtype=torch.bfloat16, device="meta") for _ in range(2)]
-    found = cut(body, inputs)
+    found = lowered(body, inputs)
     assert computed_again(found.segmented) == ()
     assert found.segmented.rewrites.invariants == ()
 
@@ -90,6 +83,6 @@ def test_an_operand_that_is_used_twice_is_loaded_once() -> None:
         second = fd.ops.slice(square, [0, width // 2], [rows, width])
         return square, fd.ops.mul(fd.ops.tanh(first), fd.ops.sigmoid(second))
 
-    found = cut(squared, [torch.empty(8192, 4096, device="meta")])
+    found = lowered(squared, [torch.empty(8192, 4096, device="meta")])
     assert loads(found) == [1, 1]
     assert computed_again(found.segmented) == ()

@@ -49,7 +49,7 @@ def test_a_copy_and_one_kernel_for_both_kinds_of_sums(monkeypatch: Any) -> None:
     assert "inner_outer_persistent" not in schedulers(lowered(fd, inputs))
 
 
-def test_values(monkeypatch: Any) -> None:
+def test_values_are_those_of_torch(monkeypatch: Any) -> None:
     monkeypatch.setattr(search, "LEAST_S", 0.0)
     monkeypatch.setattr(TimedKernels, "is_faster", lambda self, other, share: True)
     monkeypatch.setattr(search, "crossing_views", lambda segmented: (turned,))

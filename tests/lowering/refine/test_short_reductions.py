@@ -95,7 +95,7 @@ def test_those_of_memory_bound_kernels_stay() -> None:
 
 @pytest.mark.usefixtures("always")
 @pytest.mark.parametrize("count", [5, 8, 11])
-def test_values(count: int) -> None:
+def test_values_are_those_of_torch(count: int) -> None:
     found = check(splines, *given(7, 5, count), facts=SLOW)
     assert not reducers(found)
 

@@ -59,6 +59,22 @@ def key_maker(fusion: Fusion, *, abstract: bool = False) -> KeyMaker:
         Raises one of ``MISFIT_ERRORS`` for inputs of a wrong number or kind, and for tensors
         without memory. ``explain_mismatch`` then says what does not fit.
     """
+    scope: dict[str, Any] = {
+        "where": default_device,
+        "PLAIN_CLASSES": PLAIN_CLASSES,
+        "check_class": check_class,
+        "check_reach": check_reach,
+        "empty_address": empty_address,
+        "integers": _integers,
+        "is_aligned": is_aligned,
+    }
+    exec(_key_text(fusion, abstract), scope)
+    maker: KeyMaker = scope["key"]
+    return maker
+
+
+def _key_text(fusion: Fusion, abstract: bool) -> str:
+    """The text of the function ``key(inputs)``."""
     in_shapes = shape_scalars(fusion)
     names = [f"i{place}" for place in range(len(fusion.inputs))]
     parts: list[str] = []
@@ -73,24 +89,12 @@ def key_maker(fusion: Fusion, *, abstract: bool = False) -> KeyMaker:
         for name, value in zip(names, fusion.inputs, strict=True)
         if value.is_tensor and not abstract
     ]
-    text = (
+    return (
         f"def key(inputs):\n"
         f"    [{', '.join(names)}] = inputs\n"  # an empty list takes no inputs, and says so
         f"{''.join(checks)}"
         f"    return ({', '.join(parts)},)\n"
     )
-    scope: dict[str, Any] = {
-        "where": default_device,
-        "PLAIN_CLASSES": PLAIN_CLASSES,
-        "check_class": check_class,
-        "check_reach": check_reach,
-        "empty_address": empty_address,
-        "integers": _integers,
-        "is_aligned": is_aligned,
-    }
-    exec(text, scope)
-    maker: KeyMaker = scope["key"]
-    return maker
 
 
 def key_names(fusion: Fusion) -> list[str]:

@@ -9,8 +9,9 @@ from ...ir import Arg, Attr, Const, Fusion, Layout, Node, ScalarType, Value
 from ...ir_graph import live_nodes
 from ...ops.builder import as_call, missing_results
 from ...ops.parameters import Kind, Param
+from ...shapes.memory import row_major
 from ..vocabulary.literals import attr_text, is_plain, number_text
-from .printer import INDENT, arguments, default_order, items, output_calls, printed_op, shape_of
+from .printer import INDENT, arguments, items, output_calls, printed_op, shape_of
 
 
 def print_legacy_definition(
@@ -91,7 +92,7 @@ def _input_text(value: Value) -> str:
     if isinstance(type_, ScalarType):
         return f"fd.define_scalar(dtype=DataType.{type_.dtype.name})"
     sizes = shape_of(type_)
-    layout = type_.layout or Layout((None,) * type_.rank, default_order(type_.rank))
+    layout = type_.layout or Layout((None,) * type_.rank, row_major(type_.rank))
     rank = type_.rank
     in_memory = sorted(range(rank), key=lambda d: -layout.stride_order[d])
     # This frontend wrote True at dims of size 1; None is left at stretched ones.
@@ -102,7 +103,7 @@ def _input_text(value: Value) -> str:
     parts = [f"symbolic_sizes={sizes}", f"contiguous={flags}", f"dtype=DataType.{type_.dtype.name}"]
     if type_.is_cpu:
         parts.append("is_cpu=True")
-    if layout.stride_order != default_order(rank):
+    if layout.stride_order != row_major(rank):
         parts.append(f"stride_order={list(layout.stride_order)}")
     return f"fd.define_tensor({', '.join(parts)})"
 

@@ -25,6 +25,7 @@ from ...ops.arguments import shown
 from ...ops.builder import as_call, missing_results
 from ...ops.parameters import REQUIRED, Kind, Param
 from ...ops.table import Op
+from ...shapes.memory import row_major
 from ..record.statements import HasFusion
 from ..vocabulary.literals import attr_text, is_extent, is_plain, number_text
 
@@ -72,18 +73,13 @@ def shape_of(type_: TensorType) -> list[int]:
     return [size if isinstance(size, int) else DYNAMIC for size in type_.shape]
 
 
-def default_order(rank: int) -> tuple[int, ...]:
-    """The stride order of a tensor in row-major memory."""
-    return tuple(reversed(range(rank)))
-
-
 def _input_text(value: Value) -> str:
     type_ = value.type
     if isinstance(type_, ScalarType):
         return f"fd.define_scalar(None, dtype=DataType.{type_.dtype.name})"
-    layout = type_.layout or Layout((None,) * type_.rank, default_order(type_.rank))
+    layout = type_.layout or Layout((None,) * type_.rank, row_major(type_.rank))
     order = ""
-    if layout.stride_order != default_order(type_.rank):
+    if layout.stride_order != row_major(type_.rank):
         order = f", stride_order={list(layout.stride_order)}"
     return (
         f"fd.define_tensor(shape={shape_of(type_)}, contiguity={list(layout.contiguity)}, "

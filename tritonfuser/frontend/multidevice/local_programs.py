@@ -82,37 +82,42 @@ class LocalPrograms:
         return list(self._programs.values())
 
     def _make(self, inputs: Sequence[Any], where: torch.device) -> BoundProgram:
-        device = Communicator.instance().rank()
-        if device not in self.mesh:
-            raise InputError(
-                f"multidevice: this process is device {device}, the definition is for {self.mesh}",
-                hint="Run a definition on the devices of its mesh alone.",
-            )
+        device = self._own_device()
         warn_detached(inputs)
         whole = [self._whole(v, x) for v, x in zip(self.fusion.inputs, inputs, strict=False)]
         error = explain_mismatch(self.fusion, whole, abstract=True)
         if error is not None:
             raise self._in_whole(error, inputs)
         fusion = simplify(concretize(self.fusion, signature(self.fusion, whole, where)))
-        made = plan(
-            fusion,
-            self.mesh,
-            [self._placed(*pair) for pair in zip(self.fusion.inputs, fusion.inputs, strict=True)],
-            [
-                self._placed(recorded.value, output.value)
-                for recorded, output in zip(self.fusion.outputs, fusion.outputs, strict=True)
-            ],
-            self._inside(fusion),
-            device,
-        )
-        steps = enumerate(made.steps)
+        pairs = zip(self.fusion.inputs, fusion.inputs, strict=True)
+        inputs_at = [self._placed(recorded, value) for recorded, value in pairs]
+        outputs = zip(self.fusion.outputs, fusion.outputs, strict=True)
+        outputs_at = [self._placed(recorded.value, made.value) for recorded, made in outputs]
+        program = plan(fusion, self.mesh, inputs_at, outputs_at, self._inside(fusion), device)
         # Results that several devices compute have the same bits on all of them, at all times.
         cores = {
-            n: executor.FusionExecutorCache(s.fusion, hot_sizes=False)
-            for n, s in steps
-            if isinstance(s, Run)
+            number: executor.FusionExecutorCache(step.fusion, hot_sizes=False)
+            for number, step in enumerate(program.steps)
+            if isinstance(step, Run)
         }
-        return BoundProgram(made, cores, has_open_sizes(self.fusion) and exchanges_parts(made))
+        sizes_may_differ = has_open_sizes(self.fusion) and exchanges_parts(program)
+        return BoundProgram(program, cores, sizes_may_differ)
+
+    def _own_device(self) -> int:
+        """The number of this process's device.
+
+        Raises
+        ------
+        InputError
+            The device is not in the mesh.
+        """
+        device = Communicator.instance().rank()
+        if device not in self.mesh:
+            raise InputError(
+                f"multidevice: this process is device {device}, the definition is for {self.mesh}",
+                hint="Run a definition on the devices of its mesh alone.",
+            )
+        return device
 
     def _placed(self, recorded: Value, value: Value) -> Placement | None:
         """Where a tensor was put, at the sizes of this run."""

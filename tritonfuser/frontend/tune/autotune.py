@@ -70,6 +70,12 @@ class Task:
     seed: int = 0
     shown: bool = True
 
+    @property
+    def target(self) -> torch.device | None:
+        """The device to compile for, where no tensor among the inputs says so."""
+        takes_tensors = any(value.is_tensor for value in self.fusion.inputs)
+        return None if takes_tensors else self.device
+
 
 def autotune(task: Task) -> TuneReport:
     """Tune on the GPU that the inputs are on."""
@@ -90,9 +96,7 @@ def tuned(task: Task, measurer: ChildProcess | Measurer) -> TuneReport:
         The heuristics' schedule does not run.
     """
     begun = time.monotonic()
-    takes_tensors = any(value.is_tensor for value in task.fusion.inputs)
-    where = None if takes_tensors else task.device
-    compiler = Compiler(task.fusion, task.inputs, where)
+    compiler = Compiler(task.fusion, task.inputs, task.target)
     heuristics = compiler.heuristics()
     pool: CompilePool | None = None
     if isinstance(measurer, ChildProcess):
@@ -100,12 +104,11 @@ def tuned(task: Task, measurer: ChildProcess | Measurer) -> TuneReport:
         pool = _started_pool(task.device)
     first = compiler.prepared(heuristics)
     drawn = Proposals(first.segmented, random.Random(task.seed), task.wide)
-    proposals = Ranked(drawn, Prediction(first.segmented, compiler.segmented))
     with progress(task.budget, task.shown) as bar:
         search = Search(
-            prepare=Compiler(task.fusion, task.inputs, where, pool),
+            prepare=Compiler(task.fusion, task.inputs, task.target, pool),
             measurer=measurer,
-            proposals=proposals,
+            proposals=Ranked(drawn, Prediction(first.segmented, compiler.segmented)),
             budget=task.budget - (time.monotonic() - begun),
             threads=min(usable_threads(), MOST_THREADS) if pool is None else pool.count + WAITING,
             tell=bar,
@@ -115,6 +118,17 @@ def tuned(task: Task, measurer: ChildProcess | Measurer) -> TuneReport:
         finally:
             if pool is not None:
                 pool.forget()
+    return _report(task, search, best, time.monotonic() - begun)
+
+
+def _report(task: Task, search: Search, best: int, spent: float) -> TuneReport:
+    """The report of a search that took ``spent`` seconds.
+
+    Raises
+    ------
+    LoweringError
+        The heuristics' schedule, or the best one, has no time.
+    """
     base, found = search.trials[0], search.trials[best]
     if base.seconds is None or found.seconds is None:
         raise LoweringError(f"the heuristics' schedule could not be timed: {base.failure}")
@@ -124,7 +138,7 @@ def tuned(task: Task, measurer: ChildProcess | Measurer) -> TuneReport:
         seconds=found.seconds,
         trials=tuple(search.trials),
         device=devices.of(task.device).name,
-        spent_seconds=time.monotonic() - begun,
+        spent_seconds=spent,
         interrupted=search.interrupted,
     )
 

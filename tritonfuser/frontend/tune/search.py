@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from ...heuristics.schedule import Schedule
 from .candidates import joined
 from .finals import GAIN, decided
 from .interfaces import Measurer, Prepare, Prepared, Proposer
+from .prepare_queue import PrepareQueue
 from .report import Trial, difference
 
 ROUNDS = 5
@@ -98,7 +98,7 @@ class Search:
         pool = ThreadPoolExecutor(self.threads, "tritonfuser autotune")
         with self._until_interrupted():
             try:
-                self._explore(pool, end - RESERVED * self.budget)
+                self._explore(PrepareQueue(self.prepare, pool), end - RESERVED * self.budget)
             finally:
                 pool.shutdown(wait=False, cancel_futures=True)
         best = decided(self.trials, self.measurer)
@@ -115,27 +115,16 @@ class Search:
 
     # --- exploring -------------------------------------------------------------------------
 
-    def _explore(self, pool: ThreadPoolExecutor, end: float) -> None:
-        pending: set[Future[Prepared | str]] = set()
-        asked: dict[Future[Prepared | str], Schedule] = {}
+    def _explore(self, queue: PrepareQueue, end: float) -> None:
         ready: list[Prepared] = []
         is_ready = False
-        while (left := end - self.clock()) > 0 or not is_ready:
-            ahead = (AHEAD if is_ready else AHEAD_AT_FIRST) * self.threads + BATCH
-            while len(pending) + len(ready) < ahead:
-                schedule = self._next()
-                if schedule is None:
-                    break
-                future = pool.submit(self.prepare, schedule)
-                asked[future] = schedule
-                pending.add(future)
-            if not pending and not ready:
+        while end > self.clock() or not is_ready:
+            self._ask(queue, len(ready), AHEAD if is_ready else AHEAD_AT_FIRST)
+            if not queue and not ready:
                 return
             # While schedules wait to be timed nothing else is waited for.
-            patience = 0.0 if ready else POLL_SECONDS
-            done, pending = wait(pending, patience, FIRST_COMPLETED)
-            for future in [one for one in asked if one in done]:
-                self._sort(asked.pop(future), future.result(), ready)
+            for schedule, made in queue.finished(0.0 if ready else POLL_SECONDS):
+                self._sort(schedule, made, ready)
             if not is_ready and self.measurer.is_ready(POLL_SECONDS):
                 is_ready = True
                 self._compare([])
@@ -144,14 +133,30 @@ class Search:
                 left = end - self.clock()
                 if left < self._took:
                     return
-                count = min(BATCH, len(ready), int(left / self._took) if self._took else 1)
-                batch, ready = ready[:count], ready[count:]
-                if self._compare(batch):
-                    pending -= self._dropped(asked)
-                # One takes about as long as others did, or there is no time for it.
-                took = (left - (end - self.clock())) / count
-                self._took = min(self._took, took) if self._took else took
+                if self._compare_some(ready, left):
+                    # These are near a schedule that is not the best any more. They are tried once
+                    # nothing else is proposed.
+                    self._later.extend(queue.cancelled())
             self.tell(self.trials)
+
+    def _ask(self, queue: PrepareQueue, ready: int, ahead: int) -> None:
+        """Ask for schedules until ``ahead`` for each thread are prepared or ready to be timed."""
+        while len(queue) + ready < ahead * self.threads + BATCH:
+            schedule = self._next()
+            if schedule is None:
+                return
+            queue.ask(schedule)
+
+    def _compare_some(self, ready: list[Prepared], left: float) -> bool:
+        """Time as many as there is time for, the first ones; whether one of them is the best."""
+        count = min(BATCH, len(ready), int(left / self._took) if self._took else 1)
+        batch, begun = ready[:count], self.clock()
+        del ready[:count]
+        is_better = self._compare(batch)
+        # One takes about as long as others did, or there is no time for it.
+        took = (self.clock() - begun) / count
+        self._took = min(self._took, took) if self._took else took
+        return is_better
 
     def _next(self) -> Schedule | None:
         """A schedule that is new; None where there seems to be no other."""
@@ -164,16 +169,8 @@ class Search:
             self._exhausted = True
         return self._later.pop(0) if self._later else None
 
-    def _dropped(self, asked: dict[Future[Prepared | str], Schedule]) -> set[Future[Any]]:
-        """Cancel what no thread has begun: it is near a schedule that is not the best any more.
-
-        It is tried once nothing else is proposed.
-        """
-        dropped = [future for future in asked if future.cancel()]
-        self._later.extend(asked.pop(future) for future in dropped)
-        return set(dropped)
-
     def _sort(self, schedule: Schedule, made: Prepared | str, ready: list[Prepared]) -> None:
+        """Note why a schedule cannot run, or add it to those to be timed if its kernels are new."""
         if isinstance(made, str):
             self._note(Trial(schedule, failure=made))
         elif made.kernels not in self._kernels:

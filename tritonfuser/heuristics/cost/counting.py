@@ -7,25 +7,29 @@ from __future__ import annotations
 
 from math import ceil
 
-from ...device import WORD_BYTES
 from ...lazy import cached_property
 from ..params import InnerOuterPersistentParams, KernelParams
 from ..problem import ElementWork, Problem
 from ..streams import Stream
-from .constants import CARRIED_BY_MOMENTS, Constants
-from .counts import Counts, ElementCounts, Number, ProblemCounts, TileCounts
+from .constants import Constants
+from .counts import Counts, ElementCounts, Number, ProblemCounts
 from .draws import philox_cost
 from .flat.traffic import FlatStreams, flat_streams
 from .gathered import overfetched_bytes
 from .model import registers_per_element
 from .numbers import ARRAYS, PLAIN, Numbers
-from .reduction_layout import ReductionLayouts, column_operand_share, loads_along_both_axes
+from .problem_counts import column_operands, problem_counts, row_words, scan_share
+from .reduction_layout import ReductionLayouts
 from .registers import HOISTED_RATIO, HoistedLoads, register_limit
 from .rows.staged import all_fit
 from .rows.traffic import RowStreams
 from .strided import with_axes
+from .tile_counts import TileCounting
 from .tiles import KernelTile, Launches, is_flat_tile, tile_of
 from .traffic import Traffic
+
+HOP_S = 2e-6
+"""Seconds from the publication of a partial sum to its arrival at other programs (H200)."""
 
 
 class Counting:
@@ -37,34 +41,18 @@ class Counting:
 
     def __init__(self, problem: Problem, work: ElementWork) -> None:
         problem = with_axes(problem)
-        columns, reduced = problem.outer_members, max(problem.reduced, 1)
         self._problem, self._work = problem, work
-        self._positions = problem.parallel * reduced
         self._moved = problem.moved_bytes + problem.result_bytes + overfetched_bytes(problem)
-        self._full_loads = float(len(problem.full_loads))
-        self._reads_parts = any(s.accessed_share < 1 for s in problem.streams if not s.is_store)
-        self._converts_layouts = loads_along_both_axes(problem)
-        self._accumulators = _accumulators(problem, work)
-        self._row_words = _row_words(problem)
-        self._scan_share = _scan_share(problem, work)
-        self._of_problem = ProblemCounts(
-            loads=float(sum(not s.is_store for s in problem.streams)),
-            draws=float(work.draws),
-            reductions=float(work.reductions),
-            columns=float(columns),
-            scans=self._scan_share * work.reductions,
-            loaded_words=problem.loaded_words,
-            is_flat=float(not problem.reduction_depth and not columns and not problem.scans),
-            register_factor=work.registers,
-        )
-        self._tiles: dict[KernelTile, TileCounts] = {}
+        self._row_words = row_words(problem)
+        self._of_problem = problem_counts(problem, work)
+        self._of_tile = TileCounting(problem, work)
         self._reductions = ReductionLayouts(
             reductions=float(work.reductions),
-            columns=columns,
-            column_operands=_column_operands(problem, work),
+            columns=problem.outer_members,
+            column_operands=column_operands(problem, work),
             inner=problem.inner,
             lanes=problem.device.warp_size,
-            scan_share=self._scan_share,
+            scan_share=scan_share(problem, work),
         )
         self._last: tuple[KernelParams, KernelTile] | None = None
 
@@ -90,7 +78,7 @@ class Counting:
         element = ElementCounts(
             is_flat=self._of_problem.is_flat,
             kept_tensors=0.0,
-            accumulators=0.0 if in_registers else self._accumulators,
+            accumulators=0.0 if in_registers else self._of_tile.accumulators,
             columns=self._of_problem.columns,
             loaded_words=self._of_problem.loaded_words,
         )
@@ -137,16 +125,10 @@ class Counting:
         traffic, refetched = self._traffic(params, tile, threads)
         size = tile.x * tile.r
         row_elements = size if _align(params) > 1 else tile.r
-        computed = 1.0
-        if _is_one_tile(params):
-            computed = float(self.computed_share(tile, threads, traffic.inner_vector, PLAIN))
-        of_problem = self._of_problem
-        if of_problem.draws:
-            draws = of_problem.draws * philox_cost(self._problem, params, tile, size / threads)
-            of_problem = of_problem._replace(draws=draws)
+        computed = self._computed_share(params, tile, threads, traffic.inner_vector)
         return Counts(
-            *of_problem,
-            *self._of_tile(tile),
+            *self._with_draws(params, tile, size / threads),
+            *self._of_tile.of_one(tile),
             *self._reductions.of_tile(
                 tile, threads, traffic.inner_vector, traffic.cross_vector, computed
             ),
@@ -172,70 +154,22 @@ class Counting:
             waiting_s=_waiting(params, tile.steps),
         )
 
-    def _of_tile(self, tile: KernelTile) -> TileCounts:
-        found = self._tiles.get(tile)
-        if found is None:
-            found = self._tiles[tile] = self._tile_counts(tile, PLAIN)
-        return found
+    def _computed_share(
+        self, params: KernelParams, tile: KernelTile, threads: int, inner_vector: float
+    ) -> float:
+        """The share of a tile that is computed: all of it where tails hold the end of a row."""
+        if not _is_one_tile(params):
+            return 1.0
+        return float(self._of_tile.computed_share(tile, threads, inner_vector, PLAIN))
 
-    def _tile_counts(self, tile: KernelTile, m: Numbers) -> TileCounts:
-        work, problem, size = self._work, self._problem, tile.x * tile.r
-        kept_tensors = self._full_loads * problem.dependent_outputs
-        positions = m.maximum(tile.programs * tile.steps * size, 1)
-        loops = problem.outer_loops
-        turns: Number = loops * tile.steps if problem.outer_members else 1
-        turns = turns + self._scan_share * (tile.steps * tile.passes - turns)
-        reducing = work.reducing * (tile.passes if problem.scans else loops)
-        return TileCounts(
-            programs=1.0 * tile.programs,
-            steps=1.0 * tile.steps,
-            passes=1.0 * tile.passes,
-            valid=m.minimum(self._positions / positions, 1.0),
-            instructions=work.before * tile.passes + reducing + work.after,
-            special=work.special_before * tile.passes + work.special_after,
-            reduced_steps=1.0 * tile.pieces * turns,
-            kept_tensors=kept_tensors * tile.keeps_rows,
-            accumulators=self._accumulators * tile.loops,
-            serial_steps=m.maximum(
-                self._synchronizes(tile, m), 1.0 * (tile.masked + self._masks(tile) > 0)
-            ),
-            staged=1.0 * tile.staged,
-        )
-
-    def _masks(self, tile: KernelTile) -> Number:
-        """1 in a loop whose loads have masks, since each of its tensors is read at a part of the
-        positions. ptxas unrolls no such loop. H200, sums over a concatenation of two tensors:
-        1135 us, for which 613 were predicted before this was known, 751 now."""
-        return 1.0 * tile.loops * self._reads_parts
-
-    def _synchronizes(self, tile: KernelTile, m: Numbers) -> Number:
-        """1 where each step of a loop has a barrier of the program's warps: to convert layouts, to
-        reduce the rows of the step, to scan them, or to exchange staged rows."""
-        if tile.loops is False:
-            return 0.0
-        found = 1.0 * (tile.loops * (tile.x > 1) * (tile.r > 1) * self._converts_layouts)
-        found = m.maximum(found, 1.0 * tile.over_rows * (self._of_problem.reductions > 0))
-        found = m.maximum(found, 1.0 * tile.loops * self._problem.scans)
-        return m.maximum(found, 1.0 * tile.loops * tile.staged)
-
-    def computed_share(
-        self, tile: KernelTile, threads: Number, inner_vector: Number, m: Numbers
-    ) -> Number:
-        """The share of a tile that is computed, where the tile reaches past the end of its rows.
-
-        A row is computed in turns, in each of which all threads have one vector of
-        ``inner_vector`` elements. ptxas drops the turns that begin behind the end of the row. It
-        does not if the length of rows varies; that is left out here, so that kernels with open
-        sizes get the params of constant sizes.
-        """
-        turn = threads * inner_vector
-        if not self._problem.inner:
-            vector = m.minimum(m.maximum(tile.x * tile.r / threads, 1.0), inner_vector)
-            turn = m.maximum(threads * vector / tile.x, 1.0)
-        found = m.ceil(max(self._problem.reduced, 1) / turn) * turn / tile.r
-        along_rows = 1 * tile.loops > 1 * tile.over_rows
-        found = m.where(along_rows, 1.0, m.minimum(found, 1.0))
-        return m.where(tile.staged, max(self._problem.reduced, 1) / tile.r, found)
+    def _with_draws(self, params: KernelParams, tile: KernelTile, elements: float) -> ProblemCounts:
+        """The counts of the problem, with random numbers as costly as a thread of so many elements
+        draws them."""
+        found = self._of_problem
+        if not found.draws:
+            return found
+        cost = philox_cost(self._problem, params, tile, elements)
+        return found._replace(draws=found.draws * cost)
 
     def _tile(self, params: KernelParams) -> KernelTile:
         """The tile of params; the last one is kept, since several counts ask for it in turn."""
@@ -268,45 +202,6 @@ def _is_one_tile(params: KernelParams) -> bool:
     """Whether each row has one tile (no tails), which may reach past the end of the row."""
     tiling = params.row_tiling
     return tiling is not None and not tiling.tails and tiling.align == 1
-
-
-def _accumulators(problem: Problem, work: ElementWork) -> float:
-    """Numbers that an element of a step carries along a row, in one of the passes over it.
-
-    Threads carry the maximum of an online softmax and its sum, and programs the sums of columns.
-    """
-    if problem.outer_members or not work.reductions:
-        return 0.0
-    if problem.online_softmax:
-        return 1.0
-    moments = 0 if problem.scans else max(work.reductions - work.carried, 0)
-    carried = work.carried + CARRIED_BY_MOMENTS * moments
-    return max(carried / max(problem.passes_to_reduce, 1), 1.0)
-
-
-def _column_operands(problem: Problem, work: ElementWork) -> float:
-    """Reductions along rows whose operand is contiguous along x although most bytes are not."""
-    return work.reductions * column_operand_share(problem) if work.reductions else 0.0
-
-
-def _row_words(problem: Problem) -> float:
-    """32-bit words that are loaded for a position of a row, of what lies along rows alone."""
-    along = (s for s in problem.streams if s.along_r and not s.along_x and not s.is_store)
-    return sum(max(s.item_bytes / WORD_BYTES, 0.5) for s in along)
-
-
-def _scan_share(problem: Problem, work: ElementWork) -> float:
-    """The share of a kernel's reductions that are scans, which are done in every step of a loop.
-
-    0 for a scan over a dim of one position, which ``ElementWork`` may not count as a reduction.
-    """
-    if not problem.scans:
-        return 0.0
-    return (work.reductions - work.carried) / max(work.reductions, 1)
-
-
-HOP_S = 2e-6
-"""Seconds from the publication of a partial sum to its arrival at other programs (H200)."""
 
 
 def _waiting(params: KernelParams, steps: float) -> float:

@@ -5,7 +5,7 @@ A ``Number`` is a float, or an array with an entry for each of many kernels (for
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NewType
 
 Number = Any
 """A float, or an array of them with an entry for each kernel."""
@@ -210,58 +210,12 @@ class TileCounts(NamedTuple):
     staged: Number
 
 
-class LeastCounts(NamedTuple):
-    """Bounds of ``Counts`` that are known without the memory footprint of tiles.
+LeastCounts = NewType("LeastCounts", Counts)
+"""Bounds of counts that are known without the memory footprint of tiles.
 
-    Each field is a lower bound of the same field of ``Counts``, but ``hit_lines``, which is an
-    upper bound. The time of a kernel grows with each field (falls with ``hit_lines``), so the time
-    of these counts is a lower bound of its time.
-    """
-
-    loads: float
-    draws: float
-    reductions: float
-    columns: float
-    scans: float
-    loaded_words: float
-    is_flat: float
-    register_factor: float
-    programs: Number
-    steps: Number
-    passes: Number
-    valid: Number
-    instructions: Number
-    special: Number
-    reduced_steps: Number
-    kept_tensors: Number
-    accumulators: Number
-    serial_steps: Number
-    staged: Number
-    lanes: Number
-    results: Number
-    row_lanes: Number
-    row_values: Number
-    exchange_clocks: Number
-    warps: Number
-    threads: Number
-    stages: Number
-    prefetches: Number
-    elements: Number
-    computed: Number
-    moved_bytes: float
-    accesses: Number
-    lines: Number
-    addresses: Number
-    fetched_bytes: Number
-    loaded: Number
-    tail_elements: Number
-    register_limit: Number
-    waiting_s: float
-    hit_lines: Number
-    written_bytes: Number
-    row_words: float = 0.0
-    loaded_bytes: float = 0.0
-    index_instructions: float = 0.0
+Each field is a lower bound, 0 where none is known, but ``hit_lines``, which is an upper bound. The
+time of a kernel grows with each field that the bound of its time depends on (falls with
+``hit_lines``), so the time of these counts is a lower bound of its time."""
 
 
 class ElementCounts(NamedTuple):

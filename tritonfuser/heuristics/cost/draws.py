@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from ..params import KernelParams, PointwiseParams
-from ..problem import RANDOM_WORDS, Problem
+from ..problem import Problem
 from .constants import MOVED_DRAW
 from .tiles import KernelTile, is_flat_tile
+
+RANDOM_WORDS = 4
+"""Random words of one Philox counter. Where the length of rows is no multiple of it, they have to
+be exchanged between lanes."""
 
 
 def philox_cost(problem: Problem, params: KernelParams, tile: KernelTile, elements: float) -> float:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from ...device import L2_SLICE_BYTES, DeviceProperties
 from .constants import Constants, constants_of, evicted_share, l2_retention_bytes, miss_rate
-from .counts import Counts, ElementCounts, LeastCounts, Number
+from .counts import Counts, ElementCounts, Number
 from .numbers import PLAIN, Numbers
 from .programs_time import programs_time, resident_programs
 
@@ -137,7 +137,7 @@ def busy_seconds(resources: dict[str, Number], order: Number = SHARPNESS) -> Num
     return sum(seconds**order for seconds in resources.values()) ** (1 / order)
 
 
-def norm_order(n: Counts | LeastCounts, running: Number, ahead: Number, m: Numbers) -> Number:
+def norm_order(n: Counts, running: Number, ahead: Number, m: Numbers) -> Number:
     """The order of the norm for a kernel.
 
     Parameters
@@ -155,7 +155,7 @@ def norm_order(n: Counts | LeastCounts, running: Number, ahead: Number, m: Numbe
     return m.where(is_serial, m.minimum(order, SERIAL_SHARPNESS), order)
 
 
-def wanted_registers(n: Counts | LeastCounts, c: Constants, m: Numbers = PLAIN) -> Number:
+def wanted_registers(n: Counts, c: Constants, m: Numbers = PLAIN) -> Number:
     """Registers of a thread as the compiler would use them without a limit."""
     return n.register_factor * (
         c.registers
@@ -170,7 +170,7 @@ def wanted_registers(n: Counts | LeastCounts, c: Constants, m: Numbers = PLAIN) 
     )
 
 
-def registers_per_element(n: Counts | LeastCounts | ElementCounts, c: Constants) -> Number:
+def registers_per_element(n: Counts | ElementCounts, c: Constants) -> Number:
     """The part of ``wanted_registers`` that each element of a thread takes."""
     return (
         c.registers_element

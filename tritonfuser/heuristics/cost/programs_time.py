@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ...device import MAX_PROGRAMS_PER_SM, NVIDIA_WARP_SIZE, DeviceProperties
-from ..problem import RANDOM_WORDS
 from .constants import Constants
-from .counts import Counts, LeastCounts, Number
+from .counts import Counts, Number
+from .draws import RANDOM_WORDS
 from .numbers import Numbers
 
 CODE_INSTRUCTIONS = 4000
@@ -44,9 +44,7 @@ class ProgramsTime(NamedTuple):
     ahead: Number
 
 
-def resident_programs(
-    n: Counts | LeastCounts, registers: Number, device: DeviceProperties, m: Numbers
-) -> Number:
+def resident_programs(n: Counts, registers: Number, device: DeviceProperties, m: Numbers) -> Number:
     """Programs that a multiprocessor runs at a time, by threads, registers and shared memory."""
     given = m.minimum(m.maximum(m.ceil(registers / 8) * 8, 24.0), n.register_limit)
     by_threads = device.max_threads_per_sm / n.threads
@@ -58,7 +56,7 @@ def resident_programs(
 
 
 def programs_time(
-    n: Counts | LeastCounts,
+    n: Counts,
     resident: Number,
     moved: Number,
     device: DeviceProperties,
@@ -99,7 +97,7 @@ def programs_time(
     return ProgramsTime(resources, c.tail * computing / visits, ahead)
 
 
-def _instructions(n: Counts | LeastCounts, c: Constants, moved: Number, m: Numbers) -> Number:
+def _instructions(n: Counts, c: Constants, moved: Number, m: Numbers) -> Number:
     """Instructions of one warp from its start to its end."""
     drawing = c.draw_instructions * n.draws * m.maximum(RANDOM_WORDS / n.elements, 1.0)
     loading = c.load_instructions * n.loaded * n.passes
@@ -120,7 +118,7 @@ def _instructions(n: Counts | LeastCounts, c: Constants, moved: Number, m: Numbe
     return n.steps * step + reduced + c.program_instructions
 
 
-def _steps_ahead(n: Counts | LeastCounts, step: Number, m: Numbers) -> Number:
+def _steps_ahead(n: Counts, step: Number, m: Numbers) -> Number:
     """Number of steps of a program whose loads are in flight at a time, about.
 
     Parameters
@@ -134,15 +132,13 @@ def _steps_ahead(n: Counts | LeastCounts, step: Number, m: Numbers) -> Number:
     return m.where(n.stages > 1, m.maximum(n.stages - 1.0, 1.0), ahead + n.prefetches)
 
 
-def _waiting(n: Counts | LeastCounts, c: Constants, ahead: Number) -> Number:
+def _waiting(n: Counts, c: Constants, ahead: Number) -> Number:
     """Seconds that a program waits for memory, if it has a multiprocessor for itself."""
     later = c.second_latency * (n.passes - 1)
     return c.latency_s * (1 + later + n.passes * (n.steps - 1) / ahead)
 
 
-def _computing(
-    n: Counts | LeastCounts, c: Constants, instructions: Number, issue: float, m: Numbers
-) -> Number:
+def _computing(n: Counts, c: Constants, instructions: Number, issue: float, m: Numbers) -> Number:
     """Clocks of a program apart from waiting for memory, if it has a multiprocessor for itself.
 
     They are limited by the issue rate, or by the latency of each warp's instructions.

@@ -32,7 +32,7 @@ class RowTiling:
     tails : tuple of int
         Elements of the tail tiles behind the whole blocks.
     align : int
-        Elements of a vector that tiles begin at. 1 where they begin wherever rows do.
+        Elements of a vector, if tiles begin at whole vectors. 1 if they begin where rows do.
     can_align : bool
         Whether kernels of this scheduler support an ``align`` above 1.
     in_registers : bool
@@ -42,7 +42,7 @@ class RowTiling:
     evict_hints : bool
         Loads of a row carry eviction hints for the L2 cache.
     unroll : int
-        Steps of a loop over a row that one pass of its body takes.
+        Factor by which the loop over a row is unrolled.
     staged : bool
         Each thread has whole rows, which are loaded through shared memory.
     """
@@ -181,17 +181,17 @@ class KernelParams(HeuristicParams):
         Depth of the loop's software pipeline: steps whose loads are in flight at once. 1 to 16;
         1 for no pipeline.
     max_registers : int
-        Limit on the registers of a thread, 16 to 255. 0 for the compiler's choice. It is lowered
-        to what a multiprocessor has for the threads of one program. One by which
-        the kernel spills is dropped where it does not spill without, unless all of its programs
-        have to run at a time. One that leaves fewer programs running than the cost model expects
-        is lowered where that spills little. ``KernelReport.max_registers`` is what was compiled.
+        Limit on the registers of a thread, 16 to 255. 0 for the compiler's choice. It is at most
+        what a multiprocessor has for the threads of one program. A limit that makes the kernel
+        spill is dropped if the kernel does not spill without it, unless all programs have to be
+        resident at a time. A limit that leaves fewer resident programs than the cost model expects
+        is lowered if that spills little. ``KernelReport.max_registers`` is the one that was used.
     """
 
     has_kernel: ClassVar[bool] = True
 
     tile_sides: ClassVar[int] = 1
-    """Axes that programs are numbered along: their tiles have so many sides."""
+    """Sides of a tile, and axes that programs are numbered along."""
 
     num_warps: Annotated[int, Within(1, MAX_WARPS, powers_of_two=True)] = 4
     num_stages: Annotated[int, Within(1, MAX_STAGES)] = 1
@@ -199,12 +199,12 @@ class KernelParams(HeuristicParams):
 
     @property
     def positions(self) -> int:
-        """Neighbouring positions of a program, where programs are numbered along one axis."""
+        """Adjacent positions of a program, if programs are numbered along one axis."""
         return 1
 
     @property
     def waiting_bytes(self) -> int:
-        """Shared memory, in bytes, that is sure to be taken by what a loop loads ahead."""
+        """Lower bound of the shared memory, in bytes, for what a loop loads ahead."""
         return 0
 
     def validate(self) -> None:

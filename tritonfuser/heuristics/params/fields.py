@@ -17,19 +17,19 @@ MAX_STAGES = 16
 """Most steps of a loop in flight. Beyond some five, shared memory runs out before it pays."""
 
 MAX_UNROLLED = 16
-"""Most steps of a loop that one pass of its body takes: its code grows with them."""
+"""Largest unroll factor of a loop: its code grows with it."""
 
 Power = Within(1, MAX_BLOCK_ELEMENTS, powers_of_two=True)
 """Elements of a side of a tile."""
 
 MAX_AXES = 128
-"""Numbers of axes at most. A tensor of torch has 64 dims, and those of two positions or more, which
-are 63 at most, may be split."""
+"""Most axes of a kernel. A tensor of torch has at most 64 dims, of which those of two positions or
+more, 63 at most, may be split."""
 
 Side = Annotated[int, Power]
 Tails = Annotated[tuple[Side, ...], AtMostItems(MAX_TAILS)]
 Unroll = Annotated[int, Within(1, MAX_UNROLLED, powers_of_two=True)]
-"""Steps of a loop that one pass of its body takes."""
+"""Unroll factor of a loop."""
 
 Axes = Annotated[tuple[Annotated[int, Within(0, MAX_AXES - 1)], ...], Distinct()]
 """Numbers of axes of a kernel, outermost first."""

@@ -17,19 +17,18 @@ class PointwiseParams(KernelParams):
     Attributes
     ----------
     block_x : int
-        Elements a program.
+        Elements per program.
     vectorization_factor : int
-        Most neighbouring elements of a thread, a power of two. 0 for the width of its widest
-        vectorized load.
+        Most adjacent elements of a thread, a power of two. 0 for the width of its widest vectorized
+        load.
     axes : tuple of int
-        The order of the kernel's axes, outermost first. Neighbours in a program, and then programs,
-        lie along the last one. An axis' number is that of the dim of the stored value; dims that
-        are split count once for each piece. Axes that are left out come first, in the order of the
-        rules.
+        The order of the kernel's axes, outermost first. Adjacent elements of a program lie along
+        the last one, and so do successive programs. An axis has the number of its dim in the stored
+        value, where each piece of a split dim counts. Axes that are not listed come first, in the
+        order of the rules.
     loads_first : bool or None
-        All loads come before what is computed. A thread then waits for memory once, and holds all
-        that it loads. None: where the device runs all programs at once and threads have few
-        elements, at each size anew.
+        Whether a thread issues all its loads before it computes. It then waits for memory once, and
+        holds all that it loads in registers. None: if it loads few elements.
     """
 
     scheduler: ClassVar[str] = "pointwise"
@@ -55,17 +54,16 @@ class TransposeParams(KernelParams):
     block_y : int
         Elements along the axis that is contiguous in the other tensors.
     axes : tuple of int
-        The axes along x, outermost first, by their numbers as in ``PointwiseParams``. Axes that are
-        in neither list come first, in the order of the rules.
+        The axes along x, outermost first, numbered as in ``PointwiseParams``. Axes that are in
+        neither list come first, in the order of the rules.
     across : tuple of int
         The axes along y, outermost first. Empty for those of the rules.
     first : str
-        The side that programs run along first: ``x`` or ``y``. The tiles of the other side are
-        65535 at most. Empty for x where they are that few.
+        The side that successive programs run along: ``x`` or ``y``. The other side has at most
+        65535 tiles. Empty for x, or for y if that has more.
     loads_first : bool or None
-        All loads come before what is computed. A thread then waits for memory once, and holds all
-        that it loads. None: where the device runs all programs at once and threads have few
-        elements, at each size anew.
+        Whether a thread issues all its loads before it computes. It then waits for memory once, and
+        holds all that it loads in registers. None: if it loads few elements.
     """
 
     scheduler: ClassVar[str] = "transpose"

@@ -26,12 +26,12 @@ class InnerOuterPersistentParams(KernelParams):
     block_m : int
         Rows of a step of the loop.
     block_r : int
-        Length of a row in elements, rounded up to a power of two, or down where ``tails`` hold the
-        rest. Where ``parts`` is above 1, the same of a program's part of a row.
+        Length of a row in elements, rounded up to a power of two, or down if ``tails`` hold the
+        rest. If ``parts`` is above 1, that of a program's part of a row.
     tails : tuple of int
         Elements of up to three smaller tiles for the rest of a row.
     parts : int
-        Programs that share a row. 1 where a program has whole rows. Above 1, each program reduces
+        Programs that share a row. 1 if each program has whole rows. Above 1, each program reduces
         its part, publishes its sums to the others, and reads its part again to finish the row. The
         block and the tails are a part; the last part may be shorter.
     delay : int
@@ -41,8 +41,8 @@ class InnerOuterPersistentParams(KernelParams):
         Elements of a vector, as in ``InnerPersistentParams``. All rows of a program must begin at
         the same place of a vector.
     prefetch : bool
-        Whether the loads of a step are begun before the step before it is computed, and held in
-        registers. Instead of ``num_stages``, which begins them ahead into shared memory.
+        Whether each step issues the loads of the next one, into registers, before it computes. The
+        alternative is ``num_stages`` above 1, which loads ahead into shared memory.
     axes : tuple of int
         The order of the axes of rows, as in ``InnerPersistentParams``. Those that sums over the
         rows keep, along which programs lie, come before those that a program loops over.

@@ -17,36 +17,36 @@ class _RowParams(KernelParams):
     Attributes
     ----------
     block_x : int
-        Rows a program.
+        Rows per program.
     block_r : int
-        Reduced elements of a step of the loop. Where ``persistent``, the length of a row rounded
-        up to a power of two, or down where ``tails`` hold the rest.
+        Elements of a row per step of the loop. If ``persistent``, the length of a row, rounded up
+        to a power of two, or down if ``tails`` hold the rest.
     persistent : bool
-        True: the whole row is in registers and read once. False: a program loops over the row,
-        and every further pass reads it again.
+        Whether whole rows are in registers and read once. Otherwise a program loops over a row, and
+        every further pass reads it again.
     tails : tuple of int
         Elements of up to three smaller tiles behind the whole blocks, in their order. They hold the
-        end of a row. Where a program loops over blocks, they stay in registers between passes.
-        Empty where the last block is masked instead.
+        end of a row. If a program loops over blocks, they stay in registers between passes. Empty
+        if the last block is masked instead.
     align : int
-        Elements of a vector where rows begin inside of vectors, else 1. Above 1, tiles begin at the
-        first whole vector of a row. The last tail has the elements before it and those behind the
-        last whole vector.
+        Elements of a vector if rows begin inside vectors, else 1. Above 1, tiles begin at the first
+        whole vector of a row. The last tail has the elements before it and those behind the last
+        whole vector.
     axes : tuple of int
-        The order of the axes of rows, outermost first. Neighbouring rows of a program, and then
-        programs, lie along the last one. An axis' number is that of the dim of what is reduced
-        among those that are kept; dims that are split count once for each piece. Axes that are left
-        out come first, in the order of the rules.
+        The order of the axes of rows, outermost first. Adjacent rows of a program lie along the
+        last one, and so do successive programs. An axis has the number of its dim among the dims
+        that a reduction keeps, where each piece of a split dim counts. Axes that are not listed
+        come first, in the order of the rules.
     loads_first : bool or None
-        As in ``PointwiseParams``; in a loop over a row the loads of each step, which ``num_stages``
-        above 1 begins ahead anyhow. None: in all such loops.
+        As in ``PointwiseParams``. In a loop over a row it is about the loads of a step, and None
+        stands for True. Not with a pipeline (``num_stages`` above 1), which issues them ahead.
     evict_hints : bool
-        Loads in a loop over rows ask the L2 cache to drop what is read for the last time, and to
-        keep what is read again.
+        Whether loads in a loop over rows ask the L2 cache to evict what is read for the last time
+        first, and what is read again last.
     unroll : int
-        Steps of a loop over a row that one pass of its body takes, whose loads may begin together.
-        1 leaves it to the compiler, which unrolls few steps, and others where loads have no masks
-        and a step is short. For loops without a pipeline, of as many steps.
+        Factor by which the loop over a row is unrolled: so many steps may issue their loads
+        together. 1 leaves it to the compiler, which unrolls loops of short steps without masks.
+        Above 1 only for loops without a pipeline that have at least so many steps.
     """
 
     can_align: ClassVar[bool] = True
@@ -93,9 +93,9 @@ class ReductionParams(_RowParams):
     Attributes
     ----------
     staged : bool
-        Each thread has whole rows: it reduces them by itself, and a tile has nothing behind their
-        ends. Tensors whose rows lie one behind the other are loaded and stored as one run of
-        memory, which goes through shared memory. For short rows, ``persistent`` without tails.
+        Whether each thread has whole rows, and reduces them by itself. Tensors whose rows follow
+        one another in memory are loaded and stored as one contiguous run, through shared memory.
+        For short rows that are ``persistent`` and have no tails.
     """
 
     scheduler: ClassVar[str] = "reduction"
@@ -110,9 +110,9 @@ class _RereadParams(_RowParams):
     Attributes
     ----------
     backwards : bool
-        Every second pass runs from the end of a row to its start: the end was read last and is
-        still in the L2 cache. A pass that computes mean and variance with a masked last step runs
-        forwards all the same.
+        Whether every second pass runs from the end of a row to its start: the end was read last
+        and is still in the L2 cache. A pass that computes mean and variance with a masked last
+        step runs forwards all the same.
     """
 
     backwards: bool = False
@@ -148,13 +148,15 @@ class ScanParams(KernelParams):
     Attributes
     ----------
     block_x : int
-        Rows a program.
+        Rows per program.
     block_r : int
-        Elements of a step of the loop.
+        Elements of a row per step of the loop.
     axes : tuple of int
         The order of the axes of rows, as in ``InnerPersistentParams``.
-    evict_hints, loads_first : bool
-        As in ``InnerPersistentParams``; ``loads_first`` may be None.
+    evict_hints : bool
+        As in ``InnerPersistentParams``.
+    loads_first : bool or None
+        As in ``InnerPersistentParams``.
     """
 
     scheduler: ClassVar[str] = "scan"

@@ -19,7 +19,7 @@ from ...ops.builder import as_call
 from ...ops.forms import Materialize, Moments, Pointwise, Reduction, Scan
 from ...ops.table import Call, Scatter, View
 from ...shapes.index_map import Index
-from ...shapes.memory import strides_for_order
+from ...shapes.memory import row_major, strides_for_order
 from ...symbolic.index_expr import Affine, Axis, Digit, digit
 from ...symbolic.queries import is_known_equal, is_known_less
 from ...symbolic.sizes import hint
@@ -236,7 +236,3 @@ def _is_permuted(type_: TensorType) -> bool:
     order = declared_order(type_)
     places = [p for p, n in zip(order, type_.sizes, strict=True) if not is_known_equal(n, 1)]
     return places != sorted(places, reverse=True)
-
-
-def row_major(rank: int) -> Order:
-    return tuple(reversed(range(rank)))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterator
 from dataclasses import replace
 
-from ...dtypes import EIGHT_BIT_FLOATS, Category, DataType, compute_dtype
+from ...dtypes import DataType
 from ...ir import Const, Fusion, Node, Operand, Value
 from ...ops.builder import as_call
 from ...ops.forms import Factory, Moments, Pointwise, Random, Reduction, Scan
@@ -18,16 +18,14 @@ from ...ops.typing_rules import operand_types
 from ...shapes.broadcasting import broadcast_index
 from ...shapes.index_map import Source
 from ...symbolic.index_expr import Affine
-from ...symbolic.row_major import linear
 from ...symbolic.sizes import is_integer
-from ...symbolic.substitution import strip_bounds
 from ..access.read_footprint import Read, is_reducer, merge_guards, reads, sources_of
 from ..access.rounded_casts import RoundedCasts
-from .expressions import cast_text, filled, last_value, number, triton_name, typed, zero
-from .lines import Name, Repeat, common_run
+from .expressions import cast_text, filled, last_value, number, typed, zero
+from .generated_values import GeneratedValues, operands_by_name
+from .lines import Name, common_run
 from .memory.masked_loads import after_op
 from .memory.repeated_loads import RepeatWriter
-from .random_words import WORDS, Run, run_along, scaled
 
 
 class ValueWriter:
@@ -69,6 +67,7 @@ class ValueWriter:
         self.axes = self.index.axes
         self.masks = self.index.masks
         self.writer = repeats.writer
+        self._generated = GeneratedValues(repeats, self.operand, self.read, self.read_indices)
         for value in fusion.inputs:
             if not value.is_tensor:
                 self.writer.fresh(value.name)
@@ -159,9 +158,9 @@ class ValueWriter:
         if isinstance(form, Pointwise):
             return self._pointwise(node, form, read)
         if isinstance(form, Factory):
-            return self._factory(node, form, read)
+            return self._generated.factory(node, form, read)
         if isinstance(form, Random):
-            return self._random(node, form, read)
+            return self._generated.random(node, form, read)
         assert isinstance(form, Reduction | Moments | Scan), node.op
         self.reduce_again(node)
         found = self.writer.find(self._needed(read))
@@ -181,7 +180,7 @@ class ValueWriter:
         run = common_run(names)
         each = names if run is None else [name.run.each if name.run else name for name in names]
         text = filled(node, form, each, typing.operands, typing.computed)
-        named = dict(zip(_operands_by_name(node), names, strict=True))
+        named = dict(zip(operands_by_name(node), names, strict=True))
         for param, other in form.masked:
             self.writer.masked_loads.prefer(named[param], other)
         if typing.computed is not out:
@@ -271,81 +270,3 @@ class ValueWriter:
         self.read_indices(*source.index)
         guards = merge_guards(read.guards, source.guards)
         return self.read(Read(source.operand, source.index, guards))
-
-    def _position(self, node: Node, read: Read) -> Affine:
-        """The row-major position of an element in its tensor; values in its index are written."""
-        self.read_indices(*read.index)
-        return strip_bounds(linear(read.index, node.out.tensor.sizes))
-
-    def _factory(self, node: Node, form: Factory, read: Read) -> Name:
-        """An element that is computed from scalars and, for some ops, its position."""
-        dtype = node.out.dtype
-        work = compute_dtype(dtype) if dtype in EIGHT_BIT_FLOATS else dtype
-        operands = _operands_by_name(node)
-        texts = {name: self.operand(arg, work, read).text for name, arg in operands.items()}
-        position = self._position(node, read)
-        dims = self.axes.dims(position)
-        where = self.repeats.position(position)
-        varies = "{i0}" in form.triton and bool(dims or position.loaded())
-        if varies:
-            # In a loop over single rows a position is a Python number where Triton interprets.
-            where = f"tl.cast({where}, {triton_name(work)})"
-        elif not where.isidentifier():
-            where = f"({where})"
-        text = form.triton.format(**texts, i0=where, dtype=triton_name(work))
-        if work.info.category is Category.INT:  # for floats, 0.0 + -0.0 is not -0.0
-            text = text.removeprefix("0 + ").removeprefix("1 * ")
-        is_constant = not varies and not any(isinstance(arg, Value) for arg in operands.values())
-        if is_constant:
-            text = f"tl.full([], {text}, {triton_name(work)})"
-        text = cast_text(text, work, dtype)
-        return self.writer.define(node.out, text, dims if varies else frozenset(), dtype, node.loc)
-
-    def _random(self, node: Node, form: Random, read: Read) -> Name:
-        """A random number for each linear position, scaled to its range and rounded."""
-        dtype = node.out.dtype
-        work = compute_dtype(dtype)
-        double = "_double" if work is DataType.Double else ""
-        scale_dtype = work if dtype in EIGHT_BIT_FLOATS else dtype
-        scales = _operands_by_name(node, 2 if form.scaled else 0).values()
-        scale_texts = [self.operand(arg, scale_dtype, read).text for arg in scales]
-        position = self._position(node, read)
-        dims = self.axes.dims(position)
-        seed, offset = (
-            self.read(Read(v)).text if isinstance(v, Value) else str(v.value)
-            for v in (as_call(node).operand(n) for n in ("rng_seed", "rng_offset"))
-        )
-        run = run_along(position, self.axes.tiles_of(position))
-        if run is not None and not double:
-            unit = self._run(form, run, f"{seed}, {offset}", self.index.tile_text.shape(dims))
-        else:
-            where = self.index.text(position)
-            if not dims and not position.loaded():
-                where = f"tl.full([], {where}, tl.int64)"
-            unit = f"{form.distribution}{double}({seed}, {offset}, {where})"
-        name = self.writer.define(node.out, unit, dims, work, node.loc, "_unit")
-        text = scaled(node, form, name.text, scale_texts)
-        if text == name.text:
-            return name
-        return self.writer.define(node.out, text, dims, dtype, node.loc)
-
-    def _run(self, form: Random, run: Run, drawn: str, shape: str) -> str:
-        """Random numbers of a tile's neighbours, several at a time."""
-        if run.dim is not None:
-            counter = self.repeats.offset(run.counter, Repeat(run.tile, run.count))
-            return f"{form.distribution}_by_four({drawn}, {self.index.text(counter)}, {shape})"
-        within = self.repeats.part(run.tile, run.count)
-        if run.count > WORDS:
-            start = self.index.text(run.rest)
-            return f"{form.distribution}_by_eight({drawn}, {start}, {within}, {shape})"
-        beyond = run.tile.end + run.tile.width  # of a position; counters are fewer
-        first = self.index.text(run.rest // WORDS, beyond)
-        plus = "" if first == "0" else f"{first} + "
-        return f"{form.distribution}_by_four({drawn}, {plus}{within}, {shape})"
-
-
-def _operands_by_name(node: Node, most: int | None = None) -> dict[str, Operand]:
-    """The given operands of an op by parameter; of the first ``most`` alone."""
-    names = [param.name for param in as_call(node).op.params if param.kind.is_operand][:most]
-    pairs = zip(names, node.args, strict=False)
-    return {name: arg for name, arg in pairs if isinstance(arg, Value | Const)}

@@ -12,8 +12,9 @@ from ...ir import Fusion, Node, Value
 from ...ops.builder import GraphBuilder, as_call
 from ...ops.forms import Moments, Reduction
 from ...ops.table import Library
+from ...shapes.memory import row_major
 from ..access.aliases import requested_order, resolve
-from ..access.memory_orders import Order, common_orders, memory_orders, row_major
+from ..access.memory_orders import Order, common_orders, memory_orders
 from .substitution import Substitution, next_free, rebuilt
 
 

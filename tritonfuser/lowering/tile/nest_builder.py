@@ -143,30 +143,51 @@ def _rows_in_loop(segment: Segment, params: InnerOuterPersistentParams) -> Nest:
     parts = tuple(share.part for share in shares[:1])
     batch, looped = ordered_groups(segment, params)
     s, s_axes = tile_over("s", (*batch, *parts), None)
-    lone = params.block_m == 1
-    block = None if lone else params.block_m
+    block = None if params.block_m == 1 else params.block_m
     if shares:
         m, m_axes = _part_of_rows(shares, s_axes, block)
     else:
         m, m_axes = tile_over("m", looped, block)
-    m = replace(m, place=int(params.staged))
+    m, axes = replace(m, place=int(params.staged)), {**s_axes, **m_axes}
     if params.parts > 1:
-        shared = cooperative_nest(segment, params, s, m, {**s_axes, **m_axes})
-        tiling, split = params.row_tiling, shared.row_split
-        cut = _row_tiles(segment, tiling, 0, split.before_last) if tiling.align > 1 else []
-        return _aligned(shared, segment, tiling.align, cut)
+        return _shared_rows_in_loop(segment, params, s, m, axes)
+    return _whole_rows_in_loop(segment, params, s, m, axes)
+
+
+def _shared_rows_in_loop(
+    segment: Segment,
+    params: InnerOuterPersistentParams,
+    s: Tile,
+    m: Tile,
+    axes: dict[Axis, Affine],
+) -> Nest:
+    """The nest of programs that have parts of rows."""
+    shared, tiling = cooperative_nest(segment, params, s, m, axes), params.row_tiling
+    before_last = shared.row_split.before_last
+    cut = _row_tiles(segment, tiling, 0, before_last) if tiling.align > 1 else []
+    return _aligned(shared, segment, tiling.align, cut)
+
+
+def _whole_rows_in_loop(
+    segment: Segment,
+    params: InnerOuterPersistentParams,
+    s: Tile,
+    m: Tile,
+    axes: dict[Axis, Affine],
+) -> Nest:
+    """The nest of programs that have whole rows."""
     row = segment.reduced_extent
     fits = assume_at_most(row, params.block_r + sum(params.tails))
     assert fits, f"a row of {row} in blocks of {params.block_r}"
     if not params.tails:
         assume_length(row, params.block_r, params.block_m, params.num_warps, segment.problem)
-    place = 0 if lone or params.staged else 1
+    place = 0 if params.block_m == 1 or params.staged else 1
     tiles = _row_tiles(segment, params.row_tiling, place)
     found = Nest(
         (s, m, *tiles),
         "m",
         ((s, s.axis.extent),),
-        row_maps({**s_axes, **m_axes}, segment.reduced, tiles),
+        row_maps(axes, segment.reduced, tiles),
         sides(m, *tiles),
         rows_of_threads=not params.staged and _has_rows_of_threads(segment, params),
         staged=params.staged,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from ...heuristics.integers import ceil_div
 from ...heuristics.params import MatmulParams
 from ...shapes.memory import INT32_LIMIT
-from ...symbolic.index_expr import Axis, axes_in_order
+from ...symbolic.index_expr import Affine, Axis, axes_in_order
 from ...symbolic.queries import (
     assume_at_most,
     assume_equal,
@@ -15,6 +17,7 @@ from ...symbolic.queries import (
     assume_min,
     is_known_equal,
 )
+from ..segments.member import Member
 from ..segments.segment import Segment
 from .axis_map import AxisMap, RowMaps
 from .nest import Nest, Strides
@@ -78,41 +81,72 @@ def _ask_disjoint_rows(inputs: Strides) -> None:
                 assume_at_most(size, pitch)
 
 
+class _Columns(NamedTuple):
+    """The kernel axes along the columns of a tile of the result.
+
+    Attributes
+    ----------
+    whole : Tile
+        All columns of a tile: ``c``, or ``n`` where the epilogue does not run over parts of them.
+    whole_axes : mapping of Axis to Affine
+        The segment's axes along ``whole``.
+    tiles : tuple of Tile
+        The kernel axes ``w``, ``c`` and ``n``, as far as the kernel has them.
+    axes : mapping of Axis to Affine
+        The segment's axes along ``n`` and ``w``.
+    """
+
+    whole: Tile
+    whole_axes: Mapping[Axis, Affine]
+    tiles: tuple[Tile, ...]
+    axes: Mapping[Axis, Affine]
+
+
 def product_nest(segment: Segment, params: MatmulParams) -> ProductNest:
     """The kernel axes of a segment that begins with a matrix product."""
-    product, *reductions = segment.members
+    product = segment.members[0]
     *_, row, column = product.index
-    columns = axes_in_order(column)
     m, m_axes = tile_over("m", axes_in_order(row), params.block_m)
     k, k_axes = tile_over("k", product.across, params.block_k, 1)
     kk, kk_axes = tile_over("kk", product.across, params.block_k)
-    in_parts = params.parts > 1 or bool(reductions)
-    c, c_axes = tile_over("c" if in_parts else "n", columns, params.block_n, 1)
-    # A reduction after the product takes one part of a tile's columns at a time: w numbers them.
-    inner = reductions[0].across if reductions else columns
-    w, w_axes = tile_over("w", tuple(a for a in columns if a not in inner), None)
-    inside = tuple(a for a in columns if a in inner)
-    n, n_axes = tile_over("n", inside, params.block_n // params.parts, 1)
-    n = replace(n, block=part_of("NBLOCK", params.parts), masked=c.masked)
-    batch = tuple(a for a in segment.parallel if a not in {**m_axes, **c_axes})
+    columns = _columns(axes_in_order(column), segment.members[1:], params)
+    batch = tuple(a for a in segment.parallel if a not in {**m_axes, **columns.whole_axes})
     z, z_axes = tile_over("z", batch, None)
-    rows, columns_of = (ceil_div(t.axis.extent, t.width) for t in (m, c))
-    total = z.axis.extent * rows * columns_of
+    tiles_m, tiles_n = (ceil_div(t.axis.extent, t.width) for t in (m, columns.whole))
+    total = z.axis.extent * tiles_m * tiles_n
     tile = Tile(Axis("tile", total), None, False)
     shared = {**z_axes, **m_axes}
     return ProductNest(
-        tiles=(z, m, k, replace(kk, block="KBLOCK"), *((w,) if reductions else ()))
-        + ((replace(c, block="NBLOCK"), n) if in_parts else (n,)),
+        tiles=(z, m, k, replace(kk, block="KBLOCK"), *columns.tiles),
         loop="k",
         grid=((tile, assume_min(total, params.programs) if params.programs else total),),
-        maps=RowMaps(AxisMap({**shared, **n_axes, **w_axes, **k_axes})),
+        maps=RowMaps(AxisMap({**shared, **columns.axes, **k_axes})),
         constants=(
             ("MBLOCK", params.block_m),
             ("NBLOCK", params.block_n),
             ("KBLOCK", params.block_k),
         ),
-        right=AxisMap({**shared, **c_axes, **kk_axes}),
-        rows=rows,
-        columns=columns_of,
+        right=AxisMap({**shared, **columns.whole_axes, **kk_axes}),
+        rows=tiles_m,
+        columns=tiles_n,
         descriptors=params.descriptors,
     )
+
+
+def _columns(
+    columns: tuple[Axis, ...], reductions: Sequence[Member], params: MatmulParams
+) -> _Columns:
+    """The kernel axes along the columns.
+
+    A reduction after the product takes one part of a tile's columns at a time: ``w`` numbers them.
+    """
+    in_parts = params.parts > 1 or bool(reductions)
+    c, c_axes = tile_over("c" if in_parts else "n", columns, params.block_n, 1)
+    inner = reductions[0].across if reductions else columns
+    w, w_axes = tile_over("w", tuple(a for a in columns if a not in inner), None)
+    inside = tuple(a for a in columns if a in inner)
+    n, n_axes = tile_over("n", inside, params.block_n // params.parts, 1)
+    n = replace(n, block=part_of("NBLOCK", params.parts), masked=c.masked)
+    numbers = (w,) if reductions else ()
+    whole = (replace(c, block="NBLOCK"),) if in_parts else ()
+    return _Columns(c, c_axes, (*numbers, *whole, n), {**n_axes, **w_axes})

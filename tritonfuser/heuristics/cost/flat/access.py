@@ -181,35 +181,6 @@ class FlatAccess:
         return found
 
 
-class FlatLoads(NamedTuple):
-    """The loads and stores of the threads of a program. Other fields are those of ``Traffic``.
-
-    Attributes
-    ----------
-    hit_lines : float
-        Lines that another warp of the program loads too: these hit the L1 cache.
-    gathered : list of (Gathered, float)
-        The gathers, each with its lines without ``hit_lines``.
-    shared : list of float
-        For each tensor of which several positions load one element, its lines without
-        ``hit_lines``. 0 for other tensors.
-    """
-
-    lines: float
-    hit_lines: float
-    accesses: float
-    addresses: float
-    written_bytes: float
-    partial_sector_bytes: float
-    gathered: list[tuple[Gathered, float]]
-    shared: list[float]
-
-    @property
-    def max_hit_lines(self) -> float:
-        """Upper bound of the lines that hit the L1 cache."""
-        return self.hit_lines + sum(self.shared) + sum(lines for _, lines in self.gathered)
-
-
 def flat_tensor(problem: Problem, stream: Stream, times: int) -> FlatTensor:
     """The facts of a tensor, of which the problem has so many."""
     strides = TensorStrides(stream)

@@ -10,47 +10,18 @@ from __future__ import annotations
 from collections import Counter
 from functools import lru_cache
 from math import prod
-from operator import mul
-from typing import NamedTuple
 
-from ....device import NVIDIA_WARP_SIZE, VECTOR_BYTES
+from ....device import VECTOR_BYTES
 from ...params import KernelParams, TransposeParams
 from ...problem import Problem
 from ...streams import Stream
 from ..footprint import Side, Tile, tile_over
 from ..gathered import Gathered, concurrent_tile, max_resident_programs, sum_windows
-from ..l1_reuse import L1Cache
-from ..refetched import BroadcastLoad, L2Refetches, PartialSector, broadcast_tiles
-from ..traffic import FETCHED_BYTES, StepBytes, Traffic, Windows
-from .access import FlatAccess, FlatLoads, accesses, flat_tensor
-from .layout import tile_layout
-
-
-class _TileTraffic(NamedTuple):
-    """The bytes of one program, and what depends on the order of programs.
-
-    Attributes
-    ----------
-    moved : StepBytes
-        Its bytes, apart from ``partial_sector_bytes``, which depend on its threads.
-    loaded_elements : float
-        Elements of all tensors that it loads.
-    partial_sectors : list of PartialSector
-        Sectors that the program uses in part, of each tensor that has some.
-    broadcasts : list of (Stream, BroadcastLoad)
-        The tensors that other programs load too.
-    hit_rates : list of float
-        L1 hit rate of each tensor.
-    hit_bytes : float
-        Bytes that hit the L1 cache, of all tensors.
-    """
-
-    moved: StepBytes
-    loaded_elements: float
-    partial_sectors: list[PartialSector]
-    broadcasts: list[tuple[Stream, BroadcastLoad]]
-    hit_rates: list[float]
-    hit_bytes: float
+from ..refetched import L2Refetches
+from ..traffic import Traffic, Windows
+from .access import FlatAccess, accesses, flat_tensor
+from .loads import FlatLoads, flat_loads
+from .program_bytes import ProgramBytes, program_bytes
 
 
 class Axes:
@@ -77,10 +48,6 @@ def flat_tile(problem: Problem, params: KernelParams) -> Tile:
     return tile_over(problem.axes, Axes(problem).sides(params))
 
 
-_ALONG: tuple[tuple[tuple[int, ...], ...], ...] = ((), ((), (0,)), ((), (0,), (1,), (0, 1)))
-"""The sides that a tensor may run along, by the number of sides of a tile."""
-
-
 class FlatStreams:
     """The loads and stores of all tensors of a flat problem, by params.
 
@@ -95,7 +62,7 @@ class FlatStreams:
             flat_tensor(problem, stream, times)
             for stream, times in Counter(problem.streams).items()
         ]
-        self._tiles: dict[tuple[Side, ...], _TileTraffic] = {}
+        self._tiles: dict[tuple[Side, ...], ProgramBytes] = {}
         self._accesses: dict[tuple[int, ...], list[FlatAccess]] = {}
         self._loads: dict[tuple[tuple[Side, ...], int, int], FlatLoads] = {}
         self._refetched: dict[tuple[Side, ...], float] = {}
@@ -132,40 +99,11 @@ class FlatStreams:
         by_threads = len(sides) > 1 or self._problem.across
         key = sides, limit, threads if by_threads else 0
         if key not in self._loads:
-            self._loads[key] = self._found_loads(sides, limit, threads)
+            found = self._accesses_by(sides, limit)
+            self._loads[key] = flat_loads(
+                self._tensors, found, sides, threads, has_addresses=bool(self._problem.across)
+            )
         return self._loads[key]
-
-    def _found_loads(self, sides: tuple[Side, ...], limit: int, threads: int) -> FlatLoads:
-        """The loads and stores of threads with at most ``limit`` adjacent elements."""
-        is_transpose = bool(self._problem.across)
-        lines = hit_lines = requests = addresses = written = partial = 0.0
-        gathered, shared = [], []
-        blocks = [side.block for side in sides]
-        positions = {along: prod(blocks[place] for place in along) for along in _ALONG[len(sides)]}
-        found = self._accesses_by(sides, limit)
-        layout = tile_layout(self._tensors, found) if len(sides) > 1 else None
-        for tensor, access in zip(self._tensors, found, strict=True):
-            times = tensor.times
-            block = min(access.warp_positions, blocks[access.lane_side])
-            count = max(positions[access.along] / access.load_positions, 1.0)
-            first = touched = count * access.lines(block) * times
-            is_small = len(access.along) == 1 and positions[access.along] < threads
-            if layout is not None and is_small and not tensor.stream.is_store:
-                count, lines_each = layout.broadcast_loads(access, blocks, threads)
-                touched = max(count * lines_each * times, first)
-                hit_lines += touched - first
-            shared.append(first if tensor.shared else 0.0)
-            requests += count * times
-            if is_transpose and not tensor.stream.is_store:
-                addresses += count * times * NVIDIA_WARP_SIZE / threads
-            if tensor.stream.is_store and not tensor.gathered:
-                written_each, partial_each = access.written_bytes(block)
-                written += count * written_each * times
-                partial += count * partial_each * times
-            lines += touched
-            if tensor.gathered:
-                gathered.append((tensor.gathered, first))
-        return FlatLoads(lines, hit_lines, requests, addresses, written, partial, gathered, shared)
 
     def _windows(
         self, tensor: Gathered, params: KernelParams, sides: tuple[Side, ...], lines: float
@@ -195,50 +133,11 @@ class FlatStreams:
             self._refetched[order] = of_sectors + of_broadcasts
         return self._refetched[order] * programs
 
-    def _of_tile(self, sides: tuple[Side, ...]) -> _TileTraffic:
+    def _of_tile(self, sides: tuple[Side, ...]) -> ProgramBytes:
+        """The bytes of a program, cached."""
         if sides not in self._tiles:
-            self._tiles[sides] = self._touched(sides)
+            self._tiles[sides] = program_bytes(self._problem, self._tensors, sides)
         return self._tiles[sides]
-
-    def _touched(self, sides: tuple[Side, ...]) -> _TileTraffic:
-        tile = tile_over(self._problem.axes, sides)
-        loaded = fetched = stored = sectors = elements = 0.0
-        positions = prod(side.block for side in sides)
-        partial_sectors, broadcasts, shared_bytes = [], [], []
-        for tensor in self._tensors:
-            stream, times, terms = tensor.stream, tensor.times, tensor.stride_terms
-            distinct, sector_bytes = terms.touched(tile)
-            moved = distinct * stream.item_bytes * times
-            if stream.is_store:
-                stored += moved
-            else:
-                loaded += moved
-                elements += times * positions
-                fetched += moved * tensor.fresh
-                tiles = broadcast_tiles(self._problem.axes, tensor.axes, tile)
-                if tiles:
-                    broadcasts.append((stream, BroadcastLoad(moved * tensor.fresh, tiles)))
-            shared_bytes.append(distinct * stream.item_bytes if tensor.shared else 0.0)
-            sectors += sector_bytes * times * tensor.fresh
-            _, pair_bytes = terms.touched(tile, FETCHED_BYTES)
-            unused = pair_bytes * times - moved * (1 + tensor.overfetch)
-            if unused > 0:
-                # A sector that is stored in part is read too.
-                unused *= 2 if stream.is_store else 1
-                axis, div = terms.first_partial_term(tile) or (-1, 1)
-                partial_sectors.append(PartialSector(unused, axis, div, tensor.distance_bound))
-        cache = L1Cache(self._problem.device, loaded, self._problem.parallel / positions)
-        hit_rates = [
-            cache.hit_rate(tensor.stream, part)
-            for tensor, part in zip(self._tensors, shared_bytes, strict=True)
-        ]
-        moved_bytes = StepBytes(
-            loaded_bytes=loaded, fetched_bytes=fetched, stored_bytes=stored, sector_bytes=sectors
-        )
-        hit_bytes = sum(map(mul, hit_rates, shared_bytes))
-        return _TileTraffic(
-            moved_bytes, elements, partial_sectors, broadcasts, hit_rates, hit_bytes
-        )
 
     def _accesses_by(self, sides: tuple[Side, ...], limit: int) -> list[FlatAccess]:
         """How threads load and store each tensor, cached."""

@@ -11,11 +11,12 @@ from ....lazy import cached_property
 from ...params import KernelParams
 from ...streams import Stream
 from ..counting import Counting
-from ..counts import LeastCounts, Number, TileCounts
+from ..counts import Counts, LeastCounts, Number, TileCounts
 from ..numbers import ARRAYS
 from ..reduction_layout import ReductionLayout
 from ..registers import limit_of_warps
 from ..tiles import Launches, is_flat_tile, launches_of
+from ..traffic import StepBytes, Windows
 from .loads import LeastLoads, LoadBounds
 
 
@@ -58,15 +59,15 @@ class LeastCounting(Counting):
             hit_lines=hit,
             written_bytes=written,
         )
-        counts = self._tile_counts(many.tile, ARRAYS)
+        counts = self._of_tile.of_many(many.tile)
         return self._least_counts(many, counts, ReductionLayout(), bounds, 1.0)
 
     def least_of_row_kernels(self, many: Launches) -> LeastCounts:
         """The lower bounds for kernels with rows, whose params need not be made."""
-        counts = self._tile_counts(many.tile, ARRAYS)
+        counts = self._of_tile.of_many(many.tile)
         threads = many.warps * self._problem.device.warp_size
         bounds = self._least_loads.of(many, threads, counts.valid, ARRAYS)
-        computed = self.computed_share(many.tile, threads, bounds.vectors[0], ARRAYS)
+        computed = self._of_tile.computed_share(many.tile, threads, bounds.vectors[0], ARRAYS)
         reductions = self._reductions.lower_bounds(
             many.tile, threads, bounds.vectors, computed, ARRAYS
         )
@@ -84,12 +85,15 @@ class LeastCounting(Counting):
         threads = many.warps * device.warp_size
         # Where the ends of rows stay in registers, the steps cover a part of each row.
         positions = counts.programs * counts.steps * tile.x * tile.r
-        in_steps = m.minimum(positions / max(self._positions, 1), 1.0)
+        in_steps = m.minimum(positions / max(self._of_tile.positions, 1), 1.0)
         steps = counts.programs * counts.steps * counts.passes
-        return LeastCounts(
+        moved = StepBytes(fetched_bytes=self._least_fetched_bytes * in_steps / steps)
+        least = Counts(
             *self._of_problem,
             *counts,
             *reductions,
+            *moved,
+            *Windows(hit_lines=loads.hit_lines),
             warps=1.0 * many.warps,
             threads=1.0 * threads,
             stages=1.0 + (many.stages - 1) * tile.loops,
@@ -100,14 +104,16 @@ class LeastCounting(Counting):
             accesses=loads.accesses,
             lines=loads.lines,
             addresses=loads.addresses,
-            hit_lines=loads.hit_lines,
+            index_instructions=0.0,
             written_bytes=loads.written_bytes,
+            slice_bytes=0.0,
             loaded=loads.loaded,
             tail_elements=tile.kept / threads,
+            row_words=0.0,
             register_limit=1.0 * limit_of_warps(device, many.warps, m),
             waiting_s=0.0,
-            fetched_bytes=self._least_fetched_bytes * in_steps / steps,
         )
+        return LeastCounts(least)
 
 
 def _is_always_fetched(stream: Stream) -> bool:

@@ -9,9 +9,9 @@ a problem have the same tile, and different warps.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from ....device import NVIDIA_WARP_SIZE, VECTOR_BYTES
+from ....device import NVIDIA_WARP_SIZE
 from ...params import KernelParams
 from ...problem import Problem
 from ...streams import Stream
@@ -19,13 +19,14 @@ from ..digits import index_instructions
 from ..footprint import Side, tile_over
 from ..gathered import Gathered, concurrent_tile, max_resident_programs, sum_windows
 from ..l1_reuse import L1Cache
-from ..refetched import BroadcastLoad, L2Refetches, broadcast_tiles
 from ..tiles import KernelTile
 from ..traffic import Traffic, Windows
-from .access import R, RowTensor, TileTensor, X, layout, main_side, slice_bytes
+from .access import R, RowTensor, TileTensor, layout, main_side
 from .partial_sectors import PartialSectorBytes
-from .staged import StagedTraffic, split_staged
+from .rereads import RowRereads
+from .staged import split_staged
 from .step_bytes import TileTraffic, TileTrafficSum
+from .warp_accesses import WarpAccesses, widest_load
 from .warps import RowWarps
 
 
@@ -47,12 +48,10 @@ class RowStreams:
         ]
         self._tiles: dict[tuple[KernelTile, int], TileTraffic] = {}
         self._warps = RowWarps(problem)
-        self._refetches = L2Refetches(problem)
         self._partial_sectors = PartialSectorBytes(problem)
-        self._broadcast = list(self._broadcast_tensors())
         digits = {digit for tensor in self.tensors for digit in tensor.digits}
         self._index_of_each = index_instructions(problem.axes, problem.places[R], digits)
-        self._rereads: dict[KernelTile, dict[Stream, float]] = {}
+        self._rereads = RowRereads(problem, self.tensors)
 
     def traffic(self, params: KernelParams, tile: KernelTile, align: int, threads: int) -> Traffic:
         """The traffic of a step.
@@ -66,70 +65,66 @@ class RowStreams:
         """
         step = self._of_step(tile, align)
         staged, others = split_staged(self._problem, tile, step.tensors)
-        widths = [touched.width(threads) for touched in others]
-        found = self._of_threads(params, tile, step, staged, others, widths)
-        found = found._replace(addresses=_addresses(others, widths, threads))
+        accesses = self._accesses(others, threads)
+        loads = [each for each in accesses if not each.is_store]
+        indexed = (each.instructions for each in accesses if each.touched.tensor.digits)
+        index_instructions = max(indexed, default=0.0) * self._index_of_each
+        found = Traffic(
+            moved=step.moved,
+            windows=self._windows(accesses, params, tile, step.moved.loaded_bytes),
+            lines=sum((each.lines for each in accesses), staged.lines),
+            accesses=sum((each.instructions for each in accesses), staged.accesses),
+            addresses=sum(each.addresses(threads) for each in accesses),
+            inner_vector=widest_load(loads, self._main_side),
+            cross_vector=widest_load(loads, 1 - self._main_side),
+            loads=sum(each.instructions for each in loads),
+            loaded_elements=step.loaded_elements,
+            index_instructions=index_instructions + staged.index_instructions,
+            written_bytes=sum((each.written_bytes for each in accesses), staged.written_bytes),
+        )
         if params.prefetches:
             return found.prefetched(tile.steps)
-        is_pipelined = tile.loops and params.num_stages > 1
-        return found.pipelined(_most_slice_bytes(others, widths)) if is_pipelined else found
+        if tile.loops and params.num_stages > 1:
+            return found.pipelined(max((each.slice_bytes for each in loads), default=0.0))
+        return found
 
-    def _of_threads(
+    def _accesses(self, tensors: Sequence[TileTensor], threads: int) -> list[WarpAccesses]:
+        """The loads and stores of tensors that are not staged."""
+        widths = [touched.width(threads) for touched in tensors]
+        widest = layout(tensors, widths)
+        return [
+            self._of_tensor(touched, width, widest[touched.side] if touched.has_layout else width)
+            for touched, width in zip(tensors, widths, strict=True)
+        ]
+
+    def _of_tensor(self, touched: TileTensor, width: int, adjacent: int) -> WarpAccesses:
+        """The loads or stores of a tensor, by threads with ``adjacent`` adjacent elements."""
+        warps = touched.elements / width / NVIDIA_WARP_SIZE
+        accessing = touched.mean_per_step * max(warps, 1.0)
+        written = 0.0
+        if touched.tensor.stream.is_store and not touched.tensor.gathered:
+            sector_bytes = self._warps.written_bytes(touched, adjacent)
+            written = accessing * touched.valid * sector_bytes
+        lines = accessing * touched.valid * self._warps.lines(touched, adjacent)
+        instructions = accessing * touched.tensor.issued
+        return WarpAccesses(touched, width, instructions, lines, written)
+
+    def _windows(
         self,
+        accesses: Sequence[WarpAccesses],
         params: KernelParams,
         tile: KernelTile,
-        step: TileTraffic,
-        staged: StagedTraffic,
-        others: Sequence[TileTensor],
-        widths: Sequence[int],
-    ) -> Traffic:
-        """The traffic by the loads and stores of warps, without addresses.
-
-        Parameters
-        ----------
-        others : sequence of TileTensor
-            The tensors that are not staged.
-        widths : sequence of int
-            For each of them, the elements of one load of a thread.
-        """
-        widest = layout(others, widths)
-        accesses, lines, written = staged.accesses, staged.lines, staged.written_bytes
-        loads = positions = 0.0
-        windows: list[Windows] = []
-        vectors = [1, 1]
-        for touched, width in zip(others, widths, strict=True):
-            tensor, stream = touched.tensor, touched.tensor.stream
-            warps = touched.elements / width / NVIDIA_WARP_SIZE
-            accessing = touched.mean_per_step * max(warps, 1.0)
-            instructions = accessing * tensor.issued
-            accesses += instructions
-            positions = max(positions, instructions if tensor.digits else 0.0)
-            adjacent = widest[touched.side] if touched.has_layout else width
-            new_lines = accessing * touched.valid * self._warps.lines(touched, adjacent)
-            lines += new_lines
+        loaded_bytes: float,
+    ) -> Windows:
+        """The reads that may hit caches: gathers, and tensors that all rows share."""
+        found = []
+        for each in accesses:
+            tensor = each.touched.tensor
             if tensor.gathered:
-                windows.append(self._windows(tensor.gathered, params, tile, new_lines))
+                found.append(self._of_gather(tensor.gathered, params, tile, each.lines))
             elif tensor.is_broadcast_over_rows:
-                windows.append(self._l1_hits(touched, tile, step.moved.loaded_bytes, new_lines))
-            if not stream.is_store:
-                loads += instructions
-                if width > vectors[touched.side] and tensor.is_full:
-                    vectors[touched.side] = width
-            elif not tensor.gathered:
-                sector_bytes = self._warps.written_bytes(touched, adjacent)
-                written += accessing * touched.valid * sector_bytes
-        return Traffic(
-            moved=step.moved,
-            windows=sum_windows(windows),
-            lines=lines,
-            accesses=accesses,
-            inner_vector=float(vectors[self._main_side]),
-            cross_vector=float(vectors[1 - self._main_side]),
-            loads=loads,
-            loaded_elements=step.loaded_elements,
-            index_instructions=positions * self._index_of_each + staged.index_instructions,
-            written_bytes=written,
-        )
+                found.append(self._l1_hits(each.touched, tile, loaded_bytes, each.lines))
+        return sum_windows(found)
 
     def _l1_hits(
         self, touched: TileTensor, tile: KernelTile, loaded_bytes: float, lines: float
@@ -165,7 +160,7 @@ class RowStreams:
             found = self._tiles[key] = step.of(self.tensors, self._partial_sectors)
         return found
 
-    def _windows(
+    def _of_gather(
         self, tensor: Gathered, params: KernelParams, tile: KernelTile, lines: float
     ) -> Windows:
         """The windows of a gather, where programs that run at a time have whole rows open."""
@@ -177,55 +172,7 @@ class RowStreams:
 
     def reread_bytes(self, tile: KernelTile) -> dict[Stream, float]:
         """Bytes of each tensor that all programs load again, after the L2 cache evicted them."""
-        if not self._broadcast:
-            return {}
-        if tile not in self._rereads:
-            self._rereads[tile] = dict(self._reread(tile))
-        return self._rereads[tile]
-
-    def _broadcast_tensors(self) -> Iterator[tuple[RowTensor, set[int]]]:
-        """The loaded tensors that are broadcast along some axes of the rows, with their own axes.
-
-        Not those that all rows share: all programs read them at the same time.
-        """
-        rows = {place for place in self._problem.places[X] if self._problem.axes[place] > 1}
-        for tensor in self.tensors:
-            has = {term.axis for term in tensor.stream.stride_terms}
-            if not tensor.stream.is_store and rows & has and rows - has:
-                yield tensor, has
-
-    def _reread(self, tile: KernelTile) -> Iterator[tuple[Stream, float]]:
-        axes, places = self._problem.axes, self._problem.places
-        sides = Side(places[X], tile.x), Side(places[R], tile.r)
-        positions, refetches = tile_over(axes, sides), self._refetches.in_order(sides[::-1])
-        for tensor, has in self._broadcast:
-            stream = tensor.stream
-            tiles = broadcast_tiles(axes[: len(places[X])], has, positions)
-            if tiles:
-                elements, _ = tensor.strides.touched(positions)
-                new = elements * stream.item_bytes
-                each = min(new * tile.steps, stream.total_bytes) * stream.fresh_share * tensor.times
-                yield stream, refetches.of_broadcasts([BroadcastLoad(each, tiles)]) * tile.programs
-
-
-def _addresses(others: Sequence[TileTensor], widths: Sequence[int], threads: int) -> float:
-    """Addresses of a thread that are no linear functions of its positions."""
-    found = 0.0
-    for touched, width in zip(others, widths, strict=True):
-        vector = touched.tensor.nonlinear_vector
-        if vector:
-            found += max(touched.elements / min(width, vector) / threads, 1.0) * touched.per_step
-    return found
-
-
-def _most_slice_bytes(others: Sequence[TileTensor], widths: Sequence[int]) -> float:
-    """``slice_bytes`` of the tensor that has most of them, of those loaded by whole vectors."""
-    found = 0.0
-    for touched, width in zip(others, widths, strict=True):
-        stream = touched.tensor.stream
-        if not stream.is_store and width * stream.item_bytes == VECTOR_BYTES:
-            found = max(found, slice_bytes(stream, touched.elements * touched.per_step))
-    return found
+        return self._rereads.bytes(tile)
 
 
 def _warps_drift(params: KernelParams, tile: KernelTile) -> bool:

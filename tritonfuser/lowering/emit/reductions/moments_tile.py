@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import cast
 
 from ....dtypes import DataType
+from ....ir import Value
 from ....ops import registry
 from ....ops.forms import Moments, Reduction
 from ....symbolic.sizes import is_size
@@ -134,19 +135,13 @@ class _LaneState:
 
 
 def _moments_loop(tile: MemberTile, operand: Name) -> Finish:
+    """Mean and M2 in lanes, from step to step; what is returned combines them behind the loop."""
     mean, m2, _ = tile.member.node.outs
-    writer, lanes = tile.writer, _lanes(tile)
+    lanes = _lanes(tile)
     width = lanes.width
     lane_mean = tile.accumulator(mean, "0.0", operand.dims, "lane", width)
     lane_m2 = tile.accumulator(m2, "0.0", operand.dims, "lane", width)
-    steps, share = (writer.fresh(f"{mean.name}_{n}") for n in ("seen", "share"))
-    writer.line_before_loop(f"{steps} = tl.full([], 0.0, tl.{tile.dtype.info.triton})")
-    if _may_see_nothing(tile.tile):
-        writer.line(f"{steps} += tl.where({tile.tile.name}_mask, 1.0, 0.0)")
-        writer.line(f"{share} = 1.0 / tl.maximum({steps}, 1.0)")
-    else:
-        writer.line(f"{steps} += 1.0")
-        writer.line(f"{share} = 1.0 / {steps}")
+    steps, share = _count_steps(tile, mean)
     state = _LaneState(lane_mean, lane_m2, share)
     if width > 1:
         _add_neighbours(tile, operand, state, lanes)
@@ -168,6 +163,20 @@ def _moments_loop(tile: MemberTile, operand: Name) -> Finish:
         _bind_moments(tile, operand, rest, total, squares)
 
     return finish
+
+
+def _count_steps(tile: MemberTile, mean: Value) -> tuple[str, str]:
+    """The number of steps so far, of those that see an element, and 1 divided by it."""
+    writer = tile.writer
+    steps, share = (writer.fresh(f"{mean.name}_{n}") for n in ("seen", "share"))
+    writer.line_before_loop(f"{steps} = tl.full([], 0.0, tl.{tile.dtype.info.triton})")
+    if _may_see_nothing(tile.tile):
+        writer.line(f"{steps} += tl.where({tile.tile.name}_mask, 1.0, 0.0)")
+        writer.line(f"{share} = 1.0 / tl.maximum({steps}, 1.0)")
+    else:
+        writer.line(f"{steps} += 1.0")
+        writer.line(f"{share} = 1.0 / {steps}")
+    return steps, share
 
 
 def _over_lanes_and_tiles(

@@ -9,14 +9,15 @@ from pathlib import Path
 import pytest
 import torch
 
+from bench.held_out import is_held_out
 from bench.schedules import fit, kernels
 from bench.schedules.judged import judged
-from bench.schedules.kernels import is_held_out, measured, measured_by_device
+from bench.schedules.kernels import measured, measured_by_device
 from bench.schedules.summary import problems
 from tritonfuser.heuristics.cost.axis_order import in_order
 from tritonfuser.heuristics.cost.constants import Constants
 
-RESULTS = Path(__file__).parents[2] / "bench" / "results"
+RESULTS = Path(__file__).parents[3] / "bench" / "results"
 DATA = RESULTS / "schedules_h200.jsonl.gz"
 KERNELS = RESULTS / "schedules_graphs_h200.jsonl.gz"
 KERNELS_H100 = RESULTS / "schedules_graphs_h100.jsonl.gz"

@@ -15,7 +15,7 @@ from bench.schedules.problems import FAMILIES, random_problems
 from bench.schedules.summary import problems, regret, summary
 from bench.schedules.trial import Trial
 
-STORED = Path(__file__).parents[2] / "bench" / "results" / "schedules_h200.jsonl.gz"
+STORED = Path(__file__).parents[3] / "bench" / "results" / "schedules_h200.jsonl.gz"
 
 
 def test_problems_are_the_same_each_time():

@@ -1,0 +1,127 @@
+"""``FlatLoads``: the loads and stores of the threads of a program, of all tensors together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import prod
+from typing import NamedTuple
+
+from ....device import NVIDIA_WARP_SIZE
+from ..footprint import Side
+from ..gathered import Gathered
+from .access import FlatAccess, FlatTensor
+from .layout import tile_layout
+
+_ALONG: tuple[tuple[tuple[int, ...], ...], ...] = ((), ((), (0,)), ((), (0,), (1,), (0, 1)))
+"""The sides that a tensor may run along, by the number of sides of a tile."""
+
+
+class FlatLoads(NamedTuple):
+    """The loads and stores of the threads of a program. Other fields are those of ``Traffic``.
+
+    Attributes
+    ----------
+    hit_lines : float
+        Lines that another warp of the program loads too: these hit the L1 cache.
+    gathered : list of (Gathered, float)
+        The gathers, each with its lines without ``hit_lines``.
+    shared : list of float
+        For each tensor of which several positions load one element, its lines without
+        ``hit_lines``. 0 for other tensors.
+    """
+
+    lines: float
+    hit_lines: float
+    accesses: float
+    addresses: float
+    written_bytes: float
+    partial_sector_bytes: float
+    gathered: list[tuple[Gathered, float]]
+    shared: list[float]
+
+    @property
+    def max_hit_lines(self) -> float:
+        """Upper bound of the lines that hit the L1 cache."""
+        return self.hit_lines + sum(self.shared) + sum(lines for _, lines in self.gathered)
+
+
+class _TensorLoads(NamedTuple):
+    """The loads or stores of one tensor by all warps of a program.
+
+    Attributes
+    ----------
+    tensor : FlatTensor
+        The tensor.
+    accesses : float
+        Their number.
+    lines : float
+        Cache lines that they touch.
+    first_lines : float
+        Of these lines, those that no other warp of the program touches before.
+    written_bytes, partial_sector_bytes : float
+        Of sectors that stores write. 0 for loads, and for stores at indices of another tensor.
+    """
+
+    tensor: FlatTensor
+    accesses: float
+    lines: float
+    first_lines: float
+    written_bytes: float
+    partial_sector_bytes: float
+
+
+def flat_loads(
+    tensors: Sequence[FlatTensor],
+    found: Sequence[FlatAccess],
+    sides: Sequence[Side],
+    threads: int,
+    *,
+    has_addresses: bool,
+) -> FlatLoads:
+    """The loads and stores of the threads of a program.
+
+    Parameters
+    ----------
+    tensors, found : sequence
+        The tensors, and how threads load and store each.
+    sides : sequence of Side
+        The sides of the tile.
+    threads : int
+        Of a program.
+    has_addresses : bool
+        Whether each load of a thread has an address of its own, as in a transpose.
+    """
+    each = list(_of_tensors(tensors, found, [side.block for side in sides], threads))
+    loads = [one for one in each if not one.tensor.stream.is_store]
+    addresses = sum(one.accesses * NVIDIA_WARP_SIZE / threads for one in loads)
+    return FlatLoads(
+        lines=sum(one.lines for one in each),
+        hit_lines=sum(one.lines - one.first_lines for one in each),
+        accesses=sum(one.accesses for one in each),
+        addresses=addresses if has_addresses else 0.0,
+        written_bytes=sum(one.written_bytes for one in each),
+        partial_sector_bytes=sum(one.partial_sector_bytes for one in each),
+        gathered=[(g, one.first_lines) for one in each if (g := one.tensor.gathered)],
+        shared=[one.first_lines if one.tensor.shared else 0.0 for one in each],
+    )
+
+
+def _of_tensors(
+    tensors: Sequence[FlatTensor], found: Sequence[FlatAccess], blocks: Sequence[int], threads: int
+) -> Iterator[_TensorLoads]:
+    """The loads or stores of each tensor."""
+    positions = {along: prod(blocks[side] for side in along) for along in _ALONG[len(blocks)]}
+    layout = tile_layout(tensors, found) if len(blocks) > 1 else None
+    for tensor, access in zip(tensors, found, strict=True):
+        is_store, times = tensor.stream.is_store, tensor.times
+        block = min(access.warp_positions, blocks[access.lane_side])
+        count = max(positions[access.along] / access.load_positions, 1.0)
+        first = lines = count * access.lines(block) * times
+        is_small = len(access.along) == 1 and positions[access.along] < threads
+        if layout is not None and is_small and not is_store:
+            count, lines_each = layout.broadcast_loads(access, blocks, threads)
+            lines = max(count * lines_each * times, first)
+        writes = is_store and not tensor.gathered
+        written, partial = access.written_bytes(block) if writes else (0.0, 0.0)
+        of_sectors = count * written * times, count * partial * times
+        yield _TensorLoads(tensor, count * times, lines, first, *of_sectors)
