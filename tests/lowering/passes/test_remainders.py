@@ -14,8 +14,8 @@ from tests.lowering.harness import check, lowered, small
 from tritonfuser import DataType, FusionDefinition
 from tritonfuser.devices import known
 from tritonfuser.lowering.fuse.scheduler_queries.parts_with_remainder import rounded
+from tritonfuser.lowering.passes.splits.parts import Padded, Remainder
 from tritonfuser.lowering.passes.splits.remainders import padded_if_short
-from tritonfuser.lowering.passes.splits.split_factors import Padded, Remainder
 
 FEW = small(4)
 

@@ -19,7 +19,7 @@ from tritonfuser.lowering import pipeline
 from tritonfuser.lowering.access.read_footprint import is_reducer
 from tritonfuser.lowering.fuse.segmentation import Choice
 from tritonfuser.lowering.fuse.splits.split_policy import ByDims
-from tritonfuser.lowering.passes.splits.split_factors import Padded
+from tritonfuser.lowering.passes.splits.parts import Padded
 from tritonfuser.lowering.refine import changes, search
 from tritonfuser.lowering.refine.splits_by_dims import splits_by_dims
 from tritonfuser.lowering.refine.times import Times

@@ -15,17 +15,16 @@ from ...ops.table import Form
 from ...symbolic.queries import assume_at_most, assume_equal, assume_multiple
 from ..groups.anchor_maker import AnchorMaker
 from ..groups.online_pairs import online_pairs
-from ..passes.splits.remainders import may_leave_remainder, padded_if_short
-from ..passes.splits.split_factors import (
+from ..passes.splits.parts import (
     AlongMaximum,
     Interleaved,
     Padded,
     Parts,
     Remainder,
-    cut_dims,
     reduced_extents,
-    split_factors,
 )
+from ..passes.splits.remainders import may_leave_remainder, padded_if_short
+from ..passes.splits.split_factors import cut_dims, split_factors
 from ..passes.splits.split_reduction import TwoSteps, split_reductions
 
 SplitParts = int | tuple[int, ...] | Interleaved | Padded | Remainder

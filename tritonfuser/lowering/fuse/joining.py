@@ -20,7 +20,7 @@ from ..groups.loaded_values import footprint_of
 from ..groups.nest_matching import in_nest_of
 from ..legality.kernel import OTHER_AXES, grown_with
 from ..legality.loop_nests import Nesting, nesting_of
-from ..passes.splits.split_factors import reduced_extents
+from ..passes.splits.parts import reduced_extents
 from .flat_kernels import JoinedKernels, is_slower_joined
 from .rules import Rules
 from .scheduler_queries.kernels import has_programs, reads_rows_twice, reject_reason, scatters

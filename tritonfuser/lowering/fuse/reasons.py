@@ -9,7 +9,7 @@ from ...ir import Value
 from ...symbolic.index_expr import extent
 from ..groups.cores import core_row
 from ..groups.fusion_group import FusionGroup
-from ..passes.splits.split_factors import Parts
+from ..passes.splits.parts import Parts
 from ..segments.store import Store
 from .grouper import Grouper
 

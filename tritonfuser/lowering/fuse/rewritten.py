@@ -19,7 +19,7 @@ from ..passes.concatenations.reduced_pieces import reduce_pieces
 from ..passes.invariants.materialize import choose_invariants, materialize_invariants
 from ..passes.invariants.positions import read_at_many
 from ..passes.materialization import Reread, materialize_shared
-from ..passes.splits.split_factors import (
+from ..passes.splits.parts import (
     AlongMaximum,
     Interleaved,
     Padded,

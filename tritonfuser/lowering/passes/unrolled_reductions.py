@@ -19,7 +19,7 @@ from ...ops.forms import Factory, Pointwise, Reduction
 from ...ops.table import View
 from ...symbolic.sizes import hint, is_size
 from .rewriting import rewritten
-from .splits.split_factors import reduced_extents
+from .splits.parts import reduced_extents
 
 MOST_UNROLLED = 8
 """Elements of the longest reduction that is unrolled. A thread has them in registers as it has the

@@ -28,12 +28,8 @@ from ..fuse.scheduler_queries.splits import FIRST_RESULT_BYTES
 from ..fuse.splits.common_rows import last_steps
 from ..fuse.splits.split_policy import ByDims
 from ..passes.splits.factors import factors_of_any, is_near
-from ..passes.splits.split_factors import (
-    Padded,
-    longest_extent,
-    reduced_extents,
-    split_factors,
-)
+from ..passes.splits.parts import Padded, reduced_extents
+from ..passes.splits.split_factors import place_of_longest, split_factors
 from ..segments.segmented_fusion import SegmentedFusion
 from .kernel_times import Excess, TimedKernels
 
@@ -165,7 +161,7 @@ def _parts_of(extents: tuple[int, ...], place: int, count: int) -> tuple[int, ..
     factors = factors_of_any(extents[:place], count)
     if is_near(prod(factors), count):
         return (*factors, *extents[place:])
-    longest = longest_extent(tuple(map(hint, extents[:place])))
+    longest = place_of_longest(tuple(map(hint, extents[:place])))
     return Padded(longest, count, second=tuple(range(place, len(extents))))
 
 

@@ -17,13 +17,7 @@ from ...passes.splits.factors import (
     is_near,
     splits_well,
 )
-from ...passes.splits.split_factors import (
-    Interleaved,
-    Parts,
-    Remainder,
-    by_factors,
-    reduced_extents,
-)
+from ...passes.splits.parts import Interleaved, Parts, Remainder, parts_of_factors, reduced_extents
 
 
 def remainder_of(problem: Problem, node: Node, count: int, of: int) -> Parts:
@@ -68,7 +62,7 @@ def neighbouring_parts(
     if not problem.inner and not splits_well(extents, count, known):
         found = factors_of_any(extents, count, known)
         if is_near(prod(found), count):
-            return by_factors(extents, found, known)
+            return parts_of_factors(extents, found, known)
     return count
 
 

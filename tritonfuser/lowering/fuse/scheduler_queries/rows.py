@@ -12,15 +12,8 @@ from ....heuristics import schedulers
 from ....heuristics.problem import Problem
 from ....heuristics.programs import leaves_idle
 from ...passes.splits.factors import interleaved_factors, is_near, splits_well
-from ...passes.splits.split_factors import (
-    Interleaved,
-    Padded,
-    Parts,
-    Remainder,
-    exact_parts,
-    longest_extent,
-    number_of,
-)
+from ...passes.splits.parts import Interleaved, Padded, Parts, Remainder, exact_parts, part_count
+from ...passes.splits.split_factors import place_of_longest
 from .parts_with_remainder import aligned_parts, neighbouring_parts, parts_at_size
 from .uneven_shares import (
     UNALIGNED_LOSS,
@@ -77,7 +70,7 @@ def wanted_parts(problem: Problem) -> tuple[int, int]:
 def are_shared(rows: Rows) -> bool:
     """Whether rows can be shared by about as many programs as wanted, or by enough of them."""
     count, of = wanted_parts(rows.problem)
-    found = number_of(exact_parts(rows.extents, count, of, rows.known))
+    found = part_count(exact_parts(rows.extents, count, of, rows.known))
     if 4 * found >= 3 * count:
         return True
     each = schedulers.propose(rows.problem).row_parts
@@ -102,7 +95,7 @@ def shares_of(rows: Rows, count: int, of: int) -> Parts:
     """The shares of rows for reductions over them: even ones, unless uneven ones are faster."""
     problem, extents = rows.problem, rows.extents
     even = exact_parts(extents, count, of, rows.known)
-    exact = number_of(even)
+    exact = part_count(even)
     found = _uneven_shares(rows, count, of)
     if found is None:
         return even
@@ -143,7 +136,7 @@ def best_parts(rows: Rows) -> Parts:
     if isinstance(found, int) and not splits_well(rows.extents, count, rows.known):
         if rows.allows_remainder and many:
             return remainder
-        return Padded(longest_extent(rows.extents), 0)
+        return Padded(place_of_longest(rows.extents), 0)
     return found
 
 

@@ -15,17 +15,17 @@ from ....ops.builder import as_call
 from ....ops.forms import Moments, Reduction
 from ....symbolic.choices import choose, choose_number, env_among
 from ...passes.splits.factors import known_divisors
-from ...passes.splits.remainders import may_leave_remainder
-from ...passes.splits.split_factors import (
+from ...passes.splits.parts import (
     Interleaved,
     Padded,
     Parts,
     Remainder,
     exact_parts,
-    number_of,
+    part_count,
     reduced_extents,
-    several,
+    without_unit_dims,
 )
+from ...passes.splits.remainders import may_leave_remainder
 from ...problem_sizes import env_of
 from ...segments.member import Member
 from .parts_with_remainder import remainder_of
@@ -129,7 +129,7 @@ def _reduce_same_extents(members: Sequence[Member], over_rows: bool) -> bool:
 
     Rows are the same whatever dims of one position they have.
     """
-    shown = several if over_rows else tuple
+    shown = without_unit_dims if over_rows else tuple
     return _are_reductions(members) and (
         len({repr(shown(reduced_extents(member.node))) for member in members}) == 1
     )
@@ -180,7 +180,7 @@ def _may_leave_remainder(problem: Problem, members: Sequence[Member]) -> bool:
 def _without_padding(problem: Problem, member: Member, count: int, of: int) -> Parts | None:
     """The parts that divide the reduced extents; None where these give too few programs."""
     exact = exact_parts(reduced_extents(member.node), count, of)
-    idle = choose(env_of(problem), parts_leave_idle, (problem, number_of(exact)))
+    idle = choose(env_of(problem), parts_leave_idle, (problem, part_count(exact)))
     return None if idle else exact
 
 

@@ -8,7 +8,7 @@ from math import prod
 
 from ....heuristics.integers import ceil_div
 from ....heuristics.problem import Problem
-from ...passes.splits.split_factors import Padded
+from ...passes.splits.parts import Padded
 
 UNEVEN_LOSS = 4 / 3
 """Factor by which a row of uneven shares takes longer, at most. The last share's rows are counted

@@ -18,7 +18,7 @@ from ....ops.builder import as_call
 from ....symbolic.index_expr import Axis
 from ...access.read_footprint import Read, is_reducer
 from ...groups.fusion_group import FusionGroup
-from ...passes.splits.split_factors import Parts
+from ...passes.splits.parts import Parts
 from ...segments.member import Member
 from ..grouper import Grouper
 from ..scheduler_queries.splits import steps_lose

@@ -14,7 +14,7 @@ from ....symbolic.index_expr import Axis, extent
 from ....symbolic.sizes import is_size
 from ...groups.fusion_group import FusionGroup
 from ...passes.splits.factors import factors_of_any
-from ...passes.splits.split_factors import Parts
+from ...passes.splits.parts import Parts
 from ...segments.member import Member
 from ..grouper import Grouper
 from ..scheduler_queries.splits import split

@@ -13,7 +13,7 @@ from ....ops.builder import as_call
 from ....ops.forms import Contraction, Scan
 from ...groups.fusion_group import FusionGroup
 from ...groups.online_pairs import online_pairs
-from ...passes.splits.split_factors import (
+from ...passes.splits.parts import (
     AlongMaximum,
     Interleaved,
     Padded,
@@ -22,7 +22,7 @@ from ...passes.splits.split_factors import (
     parts_along,
     reduced_extents,
     same_parts,
-    several,
+    without_unit_dims,
 )
 from ..grouper import Grouper
 from ..scheduler_queries.splits import choose_parts
@@ -124,7 +124,9 @@ def _reduces_same(first: Node, node: Node) -> bool:
     """Whether both reduce the same extents, but for those of one position."""
     if isinstance(as_call(node).op.form, Scan | Contraction):
         return False
-    return same_parts(several(reduced_extents(first)), several(reduced_extents(node)))
+    return same_parts(
+        without_unit_dims(reduced_extents(first)), without_unit_dims(reduced_extents(node))
+    )
 
 
 def _over_programs(

@@ -24,7 +24,7 @@ from ....ops.table import View
 from ....symbolic.queries import is_known_equal
 from ....symbolic.sizes import is_size
 from ..rewriting import is_copy, rewritten
-from ..splits.split_factors import reduced_extents
+from ..splits.parts import reduced_extents
 from .followed_dims import Place, operands_along
 from .slices import Slice, are_alike, are_in_order, concatenated, side_by_side, slice_of
 

@@ -13,7 +13,8 @@ from ....ir import Node, Value
 from ....ops.builder import GraphBuilder, as_call
 from ....symbolic.sizes import is_size
 from ..substitution import renumber
-from .split_factors import CutDims, SplitFactors, reduced_extents
+from .parts import reduced_extents
+from .split_factors import CutDims, SplitFactors
 
 
 @dataclass(frozen=True, slots=True)

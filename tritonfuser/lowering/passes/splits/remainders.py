@@ -19,7 +19,8 @@ from ....ops.forms import Moments, Reduction
 from ....symbolic.queries import assume_at_most, is_known_equal
 from ..constant_folding import neutral
 from .combine_partials import FirstStep, combine_moments_and_rest, define_result
-from .split_factors import Padded, Remainder, SplitFactors, cut_dims, reduced_extents
+from .parts import Padded, Remainder, reduced_extents
+from .split_factors import SplitFactors, cut_dims
 
 
 def may_leave_remainder(node: Node) -> bool:

@@ -26,18 +26,9 @@ from .combine_partials import (
     define_result,
     split_exponentials,
 )
+from .parts import AlongMaximum, Interleaved, Padded, Parts, Remainder
 from .remainders import padded_if_short, split_with_remainder
-from .split_factors import (
-    AlongMaximum,
-    CutDims,
-    Interleaved,
-    Padded,
-    Parts,
-    Remainder,
-    SplitFactors,
-    cut_dims,
-    split_factors,
-)
+from .split_factors import CutDims, SplitFactors, cut_dims, split_factors
 from .split_scan import split_scan
 
 
