@@ -54,7 +54,7 @@ class Problem(TensorFacts):
         rows. The shares are part of ``outer_batch``.
     may_split : bool
         Reductions of the kernel may still be split into two steps.
-    shares : float
+    parts_factor : float
         Factor on the number of parts that schedulers want for split reductions.
     co_reduced : int
         Number of neighbouring rows whose results are reduced once more, so that one program must
@@ -112,7 +112,7 @@ class Problem(TensorFacts):
     outer_batch: int = 1
     rows_split: bool = False
     may_split: bool = True
-    shares: float = 1.0
+    parts_factor: float = 1.0
     co_reduced: int = 1
     order: tuple[tuple[int, ...], ...] = ()
     axes: tuple[int, ...] = ()
@@ -163,8 +163,8 @@ class Problem(TensorFacts):
         return tuple(range(first)), tuple(range(first, len(self.axes)))
 
     def scaled(self, parts: int) -> int:
-        """The number of parts that a scheduler wants, times ``shares``."""
-        return 1 + round(self.shares * (parts - 1))
+        """The number of parts that a scheduler wants, times ``parts_factor``."""
+        return 1 + round(self.parts_factor * (parts - 1))
 
     @property
     def passes_to_reduce(self) -> int:

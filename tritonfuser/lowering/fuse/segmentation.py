@@ -62,7 +62,7 @@ class Choice:
         Names of values that flat kernels store, though kernels with reductions could.
     by_dims : tuple of ByDims
         Reductions to do in two steps that reduce whole dims each.
-    shares : float
+    parts_factor : float
         Factor on the number of parts that schedulers want for split reductions.
     pieces : tuple of str
         Reductions of concatenated tensors, each of which is reduced by itself.
@@ -75,7 +75,7 @@ class Choice:
     rereads_rows: bool = True
     stored_flat: tuple[str, ...] = ()
     by_dims: tuple[ByDims, ...] = ()
-    shares: float = 1.0
+    parts_factor: float = 1.0
     pieces: tuple[str, ...] = ()
 
 
@@ -175,7 +175,7 @@ class _Whole:
 
 def _splits(groups: Grouper, choice: Choice) -> tuple[Splits, ...]:
     """Which reductions to do in two steps: two alternatives where predicted time decides."""
-    given = choice.interleaved, dict(choice.by_dims), choice.shares
+    given = choice.interleaved, dict(choice.by_dims), choice.parts_factor
     if choice.rows is not None:
         return (choose_splits(groups, choice.rows, *given),)
     cut = choose_splits(groups, CommonRows.CUT, *given)

@@ -40,7 +40,7 @@ def with_pieces(
         if name in choice.pieces or not _is_slow(now, pieces):
             continue
         other = _in_pieces_too(times, choice, name)
-        tried = [replace(other, shares=each) for each in factors if times.may_try]
+        tried = [replace(other, parts_factor=each) for each in factors if times.may_try]
         fastest = min(tried, key=lambda each: times(each).seconds, default=choice)
         if times(fastest).seconds < now.seconds:
             choice = fastest

@@ -199,7 +199,9 @@ def _with_other_parts(times: Times, best: TimedKernels) -> TimedKernels:
     worth = best.beyond_bytes > max(WORTH_PARTS_S, SAVED * best.seconds)
     if not worth or not best.segmented.rewrites.splits:
         return best
-    found = [times(replace(choice, shares=factor)) for factor in PART_FACTORS if times.may_try]
+    found = [
+        times(replace(choice, parts_factor=factor)) for factor in PART_FACTORS if times.may_try
+    ]
     faster = (each for each in found if each.is_faster(best, 1 - SAVED_BY_PARTS))
     return min(faster, key=lambda each: each.seconds, default=best)
 

@@ -73,7 +73,7 @@ def choose_splits(
     rows: CommonRows,
     interleaved: bool = True,
     by_dims: Mapping[str, tuple[int, ...] | Padded] = NONE_BY_DIMS,
-    shares: float = 1.0,
+    parts_factor: float = 1.0,
 ) -> Splits:
     """The reductions to do in two steps, each with its parts.
 
@@ -88,8 +88,8 @@ def choose_splits(
     by_dims : mapping of str to tuple of int or Padded, optional
         For reductions, by the name of their first result, the parts of the reduced dims that the
         second step reduces (``ByDims``). All of a kernel are split alike.
-    shares : float
-        Parts that are shared out over programs, as a multiple of what schedulers want.
+    parts_factor : float
+        Factor on the number of parts that schedulers want.
     """
     found = kept_rows(grouper) if rows is CommonRows.CUT else Splits()
     for group in grouper.groups:
@@ -101,7 +101,7 @@ def choose_splits(
         if not splits.parts and rows is not CommonRows.SEPARATE:
             splits = common_rows(grouper, group, rows is CommonRows.CUT)
         if not splits.parts or _disagree(splits.parts, found.parts):
-            splits = Splits(_over_programs(grouper, group, interleaved, shares))
+            splits = Splits(_over_programs(grouper, group, interleaved, parts_factor))
         found = found.joined(splits)
     return found
 
@@ -130,10 +130,10 @@ def _reduces_same(first: Node, node: Node) -> bool:
 
 
 def _over_programs(
-    grouper: Grouper, group: FusionGroup, interleaved: bool, shares: float
+    grouper: Grouper, group: FusionGroup, interleaved: bool, parts_factor: float
 ) -> dict[Value, Parts]:
     """Reductions of a group to split over more programs, where its scheduler asks for it."""
-    problem = replace(grouper.problem(group), shares=shares)
+    problem = replace(grouper.problem(group), parts_factor=parts_factor)
     members = group.members[:1] if group.core else group.outer or group.members
     wanted = choose_parts(problem, members, over_rows=bool(group.outer))
     if not interleaved and not group.outer:

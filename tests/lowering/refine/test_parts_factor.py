@@ -49,10 +49,10 @@ def test_a_schedule_says_the_number() -> None:
     assert texts == again
 
 
-@pytest.mark.parametrize("shares", search.PART_FACTORS)
+@pytest.mark.parametrize("factor", search.PART_FACTORS)
 @pytest.mark.parametrize("wanted", [1, 2, 7, 528])
-def test_what_is_not_split_stays_so(wanted: int, shares: float) -> None:
-    found = Problem(parallel=64, reduced=4096, shares=shares, device=H200).scaled(wanted)
+def test_what_is_not_split_stays_so(wanted: int, factor: float) -> None:
+    found = Problem(parallel=64, reduced=4096, parts_factor=factor, device=H200).scaled(wanted)
     assert found == 1 if wanted == 1 else found >= 2
-    assert abs(found - shares * wanted) <= 1
+    assert abs(found - factor * wanted) <= 1
     assert Problem(parallel=64, reduced=4096, device=H200).scaled(wanted) == wanted
