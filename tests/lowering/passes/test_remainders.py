@@ -13,7 +13,7 @@ from tests.lowering.graphs import meta, noise
 from tests.lowering.harness import check, lowered, small
 from tritonfuser import DataType, FusionDefinition
 from tritonfuser.devices import known
-from tritonfuser.lowering.fuse.scheduler_queries.parts_with_remainder import rounded
+from tritonfuser.lowering.fuse.scheduler_queries.parts_with_remainder import nearest_multiple
 from tritonfuser.lowering.passes.splits.parts import Padded, Remainder
 from tritonfuser.lowering.passes.splits.remainders import padded_if_short
 
@@ -278,7 +278,7 @@ def test_parts_of_one_row_begin_at_vectors(extent):
     [(127, 64, 128), (96, 64, 64), (97, 64, 128), (211, 64, 192), (5, 8, 8), (6, 4, 4), (7, 0, 0)],
 )
 def test_parts_are_the_multiple_next_to_those_wanted(count, multiple, parts):
-    assert rounded(count, multiple) == parts
+    assert nearest_multiple(count, multiple) == parts
 
 
 @pytest.mark.parametrize(("shape", "place"), [((1, 9), 1), ((9, 1), 0), ((3, 3), 0)])

@@ -20,32 +20,37 @@ from ...passes.splits.factors import (
 from ...passes.splits.parts import Interleaved, Parts, Remainder, parts_of_factors, reduced_extents
 
 
-def remainder_of(problem: Problem, node: Node, count: int, of: int) -> Parts:
+def remainder_of(problem: Problem, node: Node, count: int, interleave: int) -> Parts:
     """The split of a reduction of neighbouring dims into about ``count`` parts.
 
-    They leave a remainder where no divisors of the extent are near, or where those are such that
-    interleaved parts would begin inside vectors. Several dims are split as one where they are one
-    run of memory, and divisors of each would leave pieces of several.
+    They leave a remainder if no divisors of the extent are near ``count``, or if interleaved parts
+    by those divisors would begin inside vectors. Dims that are one run of memory are split as one
+    dim, if divisors of each would leave parts that are several runs.
 
     Parameters
     ----------
-    of : int
+    interleave : int
         What the number of interleaved parts should be a multiple of. 0 for parts of neighbouring
         elements.
     """
     extents = reduced_extents(node)
     extent = prod(extents)
-    multiple = aligned_parts(problem, count, of)
-    wanted = Interleaved(count, of) if of else neighbouring_parts(problem, extents, count)
-    factors = interleaved_factors(extents, count, of) if of else contiguous_factors(extents, count)
+    multiple = aligned_parts(problem, count, interleave)
+    if interleave:
+        wanted: Parts = Interleaved(count, interleave)
+        factors = interleaved_factors(extents, count, interleave)
+    else:
+        wanted = neighbouring_parts(problem, extents, count)
+        factors = contiguous_factors(extents, count)
     if len(extents) > 1 and not problem.one_run:
         return wanted
     exact = prod(factors)
     vector = _vector_of_rows(problem)
     even = exact % (multiple or 1) == 0 and extent // exact % vector == 0
-    if is_near(exact, count) and even and _is_run(extents, factors, bool(of)):
+    if is_near(exact, count) and even and _is_run(extents, factors, bool(interleave)):
         return wanted
-    parts = rounded(count, multiple) or _near(count, extent, vector, problem.device.sm_count)
+    wave = problem.device.sm_count
+    parts = nearest_multiple(count, multiple) or _with_whole_vectors(count, extent, vector, wave)
     if parts < 2 or extent <= 2 * parts:
         return wanted
     return Remainder(parts, multiple)
@@ -56,8 +61,8 @@ def neighbouring_parts(
 ) -> int | tuple[int, ...]:
     """About so many parts of neighbouring elements, padded where no divisors give them.
 
-    Columns have runs across them: parts that are pieces of several rows have whole ones. So these
-    need no padding where any dims have divisors enough.
+    Contiguous runs of memory lie across columns, so parts of several rows have whole runs. Columns
+    need no padding if some dims have divisors enough.
     """
     if not problem.inner and not splits_well(extents, count, known):
         found = factors_of_any(extents, count, known)
@@ -69,25 +74,26 @@ def neighbouring_parts(
 def parts_at_size(problem: Problem, extent: int, count: int, multiple: int) -> int:
     """The number of equal parts of one extent, where it is an argument of a kernel.
 
-    Parts that leave nothing over, if there are such near ``count`` as constant sizes take: the
-    second step then reads no more than their results.
+    Parts without a remainder, if there are such near ``count``, as for constant sizes: the second
+    step then reads no more than their results.
 
     Parameters
     ----------
     multiple : int
         What parts are a multiple of at all sizes. 0 for parts of neighbouring elements.
     """
-    wanted = rounded(count, multiple) or count
-    of, vector = multiple or 1, 1 if multiple else _vector_of_rows(problem)
+    wanted = nearest_multiple(count, multiple) or count
+    step, vector = multiple or 1, 1 if multiple else _vector_of_rows(problem)
     least = max(ceil_div(count, MAX_SHORTFALL), 2)
-    near = range(wanted, least - 1, -of)
+    near = range(wanted, least - 1, -step)
     return next((n for n in near if extent % n == 0 and extent // n % vector == 0), wanted)
 
 
 def _is_run(extents: Sequence[int], factors: Sequence[int], interleaved: bool) -> bool:
-    """Whether parts are pieces of one dim: with all dims outside it, and whole along those inside.
+    """Whether one dim alone is cut.
 
-    Where they are interleaved it is the other way round.
+    Contiguous parts have one position of each dim outside it, and all positions of the dims inside;
+    for interleaved parts it is the other way round.
     """
     pairs = list(zip(extents, factors, strict=True))[:: -1 if interleaved else 1]
     whole = next((place for place, (n, factor) in enumerate(pairs) if n != factor), len(pairs))
@@ -105,7 +111,7 @@ def _vector_of_rows(problem: Problem) -> int:
     return vector if problem.inner and aligned and not problem.on_cpu else 1
 
 
-def _near(count: int, extent: int, vector: int, wave: int) -> int:
+def _with_whole_vectors(count: int, extent: int, vector: int, wave: int) -> int:
     """The number of parts next to ``count``, within a quarter of it, that have whole vectors.
 
     Programs beyond full waves of one a multiprocessor would take as long as a wave.
@@ -115,22 +121,22 @@ def _near(count: int, extent: int, vector: int, wave: int) -> int:
     return next((n for n in near if extent // n % vector == 0), count)
 
 
-def aligned_parts(problem: Problem, count: int, of: int) -> int:
-    """What interleaved parts are a multiple of, so that one row of all begins at vectors.
+def aligned_parts(problem: Problem, count: int, interleave: int) -> int:
+    """What the number of interleaved parts is a multiple of, so that all begin at vectors.
 
-    It is 0 where parts have neighbouring elements: where so few are wanted that no multiple is
-    near. At sizes that vary a whole line does for all numbers of columns.
+    0 for parts of neighbouring elements, also if so few are wanted that no multiple is near. A
+    multiple of a cache line suits any number of columns, so it serves sizes that vary.
     """
-    if of <= 1:
+    if interleave <= 1:
         return 0
-    line = lcm(of, max(CACHE_LINE_BYTES // problem.narrowest, 1))
-    vector = min(of, max(VECTOR_BYTES // problem.narrowest, 1))
-    near = (n for n in (line, of) if 4 * abs(rounded(count, n) - count) <= count)
+    line = lcm(interleave, max(CACHE_LINE_BYTES // problem.narrowest, 1))
+    vector = min(interleave, max(VECTOR_BYTES // problem.narrowest, 1))
+    near = (n for n in (line, interleave) if 4 * abs(nearest_multiple(count, n) - count) <= count)
     return next(near, vector if 3 * vector <= 4 * count else 0)
 
 
-def rounded(count: int, multiple: int) -> int:
-    """The multiple next to a count, one at least, the lower of two. 0 where there is none."""
+def nearest_multiple(count: int, multiple: int) -> int:
+    """The multiple nearest to a count, above 0; the lower of two. 0 if ``multiple`` is 0."""
     if not multiple:
         return 0
     below = count - count % multiple

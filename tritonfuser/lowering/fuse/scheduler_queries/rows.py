@@ -1,4 +1,4 @@
-"""How rows are split, in plain numbers: the questions that ``splits.py`` asks by ``choose``.
+"""How reductions are split, in plain numbers: the questions that ``splits.py`` asks by ``choose``.
 
 A question is asked at the sizes of a run, and again at other sizes, so its facts are ints.
 """
@@ -21,7 +21,7 @@ from .uneven_shares import (
     equal_shares,
     programs_of_shares,
     sequential_rows,
-    shared_rows,
+    sequential_rows_of_shares,
     shares_at,
     uneven_shares,
 )
@@ -63,49 +63,53 @@ class Rows:
 
 
 def wanted_parts(problem: Problem) -> tuple[int, int]:
-    """``(count, multiple)``: the parts that the heuristics want, and a divisor of their number."""
+    """``(count, interleave)``: parts that the scheduler wants, and a divisor of their number.
+
+    ``interleave`` is 0 where parts have neighbouring elements.
+    """
     return schedulers.split(problem), schedulers.interleave(problem)
 
 
 def are_shared(rows: Rows) -> bool:
     """Whether rows can be shared by about as many programs as wanted, or by enough of them."""
-    count, of = wanted_parts(rows.problem)
-    found = part_count(exact_parts(rows.extents, count, of, rows.known))
+    count, interleave = wanted_parts(rows.problem)
+    found = part_count(exact_parts(rows.extents, count, interleave, rows.known))
     if 4 * found >= 3 * count:
         return True
     each = schedulers.propose(rows.problem).row_parts
     programs = found * rows.problem.outer_batch * each
     if not leaves_idle(rows.problem, programs):
         return True
-    way = _uneven_shares(rows, count, of)
-    if way is None:
+    shares = _uneven_shares(rows, count, interleave)
+    if shares is None:
         return False
-    programs = programs_of_shares(rows.extents, way) * rows.problem.outer_batch * each
+    programs = programs_of_shares(rows.extents, shares) * rows.problem.outer_batch * each
     return not leaves_idle(rows.problem, programs)
 
 
-def _uneven_shares(rows: Rows, count: int, of: int) -> Padded | None:
+def _uneven_shares(rows: Rows, count: int, interleave: int) -> Padded | None:
     """The best shares where the last one may have fewer rows; None where that is not allowed."""
     if not rows.allows_uneven:
         return None
-    return uneven_shares(rows.problem, rows.extents, count, of, rows.varies)
+    return uneven_shares(rows.problem, rows.extents, count, interleave, rows.varies)
 
 
-def shares_of(rows: Rows, count: int, of: int) -> Parts:
+def shares_of(rows: Rows, count: int, interleave: int) -> Parts:
     """The shares of rows for reductions over them: even ones, unless uneven ones are faster."""
     problem, extents = rows.problem, rows.extents
-    even = exact_parts(extents, count, of, rows.known)
+    even = exact_parts(extents, count, interleave, rows.known)
     exact = part_count(even)
-    found = _uneven_shares(rows, count, of)
+    found = _uneven_shares(rows, count, interleave)
     if found is None:
         return even
     times = (
         sequential_rows(problem, exact, prod(extents) // exact, count),
-        shared_rows(problem, extents, found, count),
+        sequential_rows_of_shares(problem, extents, found, count),
     )
-    alike = (of < 2 or exact % of == 0, of < 2 or found.interleaved)
+    aligned = (interleave < 2 or exact % interleave == 0, interleave < 2 or found.interleaved)
     even_time, uneven_time = (
-        n if is_alike else n * UNALIGNED_LOSS for n, is_alike in zip(times, alike, strict=True)
+        n if is_aligned else n * UNALIGNED_LOSS
+        for n, is_aligned in zip(times, aligned, strict=True)
     )
     return found if UNEVEN_LOSS * uneven_time <= even_time else even
 
@@ -116,20 +120,26 @@ def best_parts(rows: Rows) -> Parts:
     ``count_at`` gives it for each size. A row is split along its outermost dim, so that parts are
     contiguous. An extent that varies has few known divisors, and is padded.
     """
-    count, of = wanted_parts(rows.problem)
+    count, interleave = wanted_parts(rows.problem)
     if count < 2:
         return 1
     if rows.allows_uneven:
-        found = shares_of(rows, count, of)
+        found = shares_of(rows, count, interleave)
         return replace(found, count=0) if isinstance(found, Padded) else found
     free = rows.allows_padding and not rows.moments
     many = rows.extents[0] > 2 * count
-    remainder = Remainder(0, aligned_parts(rows.problem, count, of))
+    remainder = Remainder(0, aligned_parts(rows.problem, count, interleave))
     if free and rows.known[0] != rows.extents[0] and many:
-        return remainder if rows.allows_remainder else Padded(0, 0, interleaved=1 < of <= count)
-    exact = prod(interleaved_factors(rows.extents, count, of, rows.known)) if of else 1
+        return (
+            remainder
+            if rows.allows_remainder
+            else Padded(0, 0, interleaved=1 < interleave <= count)
+        )
+    exact = (
+        prod(interleaved_factors(rows.extents, count, interleave, rows.known)) if interleave else 1
+    )
     if exact > 1 and (not rows.allows_padding or is_near(exact, count)):
-        return Interleaved(exact, of)
+        return Interleaved(exact, interleave)
     if not rows.allows_padding:
         return exact_parts(rows.extents, count, 0, rows.known)
     found = neighbouring_parts(rows.problem, rows.extents, count, rows.known)
@@ -148,15 +158,15 @@ def count_at(facts: tuple[Padded | Remainder, Rows]) -> int:
     wanted, and these need a block of 16.
     """
     padded, rows = facts
-    count, of = wanted_parts(rows.problem)
+    count, interleave = wanted_parts(rows.problem)
     if isinstance(padded, Remainder):
         count = max(min(count, (rows.extents[0] - 1) // 2), 2)
         return parts_at_size(rows.problem, rows.extents[0], count, padded.multiple_of)
     if rows.allows_uneven:
-        return shares_at(rows.extents, padded, count, of)
+        return shares_at(rows.extents, padded, count, interleave)
     size = rows.extents[padded.place]
     count = max(min(count, size // 2), 2)
-    if padded.interleaved and count > of:
-        count -= count % of
-        return count + of if size % count == 0 else count
+    if padded.interleaved and count > interleave:
+        count -= count % interleave
+        return count + interleave if size % count == 0 else count
     return equal_shares(size, count)

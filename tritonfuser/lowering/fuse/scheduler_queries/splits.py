@@ -39,7 +39,7 @@ MOST_PARTS = 1 << 24
 
 
 def split(problem: Problem) -> tuple[int, int]:
-    """``(count, multiple)``: the parts that the heuristics want, and a divisor of their number."""
+    """``(count, interleave)``: see ``wanted_parts``."""
     return choose(env_of(problem), wanted_parts, problem)
 
 
@@ -106,7 +106,7 @@ def choose_parts(problem: Problem, members: Sequence[Member], over_rows: bool) -
     -------
     Parts
         1 for no split. Where sizes vary, the number of padded parts is a size too, which kernels
-        take as an argument. What is said of dims is said of those of the first reduction.
+        take as an argument. Dims are those of the first reduction.
     """
     env = env_of(problem)
     if env is None or not _reduce_same_extents(members, over_rows):
@@ -119,8 +119,8 @@ def choose_parts(problem: Problem, members: Sequence[Member], over_rows: bool) -
     found = choose(env, best_parts, facts)
     if not isinstance(found, Padded | Remainder):
         return found
-    of = found.multiple_of if isinstance(found, Remainder) else 0
-    count = choose_number(env, count_at, (found, facts), 2, MOST_PARTS, max(of, 1))
+    multiple = found.multiple_of if isinstance(found, Remainder) else 0
+    count = choose_number(env, count_at, (found, facts), 2, MOST_PARTS, max(multiple, 1))
     return replace(found, count=count)
 
 
@@ -145,19 +145,21 @@ def _have_same_extents(members: Sequence[Member]) -> bool:
 
 def _constant_parts(problem: Problem, members: Sequence[Member], over_rows: bool) -> Parts:
     """As ``choose_parts``, with a number of parts that is the same at all sizes."""
-    count, of = split(problem)
+    count, interleave = split(problem)
     if count < 2:
         return 1
     if over_rows:
-        return _for_all(members, shares_of(_facts_for_sharing(problem, members[0]), count, of))
+        return _for_all(
+            members, shares_of(_facts_for_sharing(problem, members[0]), count, interleave)
+        )
     if problem.full_outputs and _are_reductions(members):
         # Padded rows that are stored too would be read once more.
-        exact = _without_padding(problem, members[0], count, of)
+        exact = _without_padding(problem, members[0], count, interleave)
         if exact is not None:
             return _for_all(members, exact)
     if env_of(problem) is None and _may_leave_remainder(problem, members):
-        return _for_all(members, remainder_of(problem, members[0].node, count, of))
-    return Interleaved(count, of) if of else count
+        return _for_all(members, remainder_of(problem, members[0].node, count, interleave))
+    return Interleaved(count, interleave) if interleave else count
 
 
 def _for_all(members: Sequence[Member], found: Parts) -> Parts:
@@ -177,9 +179,9 @@ def _may_leave_remainder(problem: Problem, members: Sequence[Member]) -> bool:
     return not problem.online_softmax and all(may_leave_remainder(m.node) for m in members)
 
 
-def _without_padding(problem: Problem, member: Member, count: int, of: int) -> Parts | None:
+def _without_padding(problem: Problem, member: Member, count: int, interleave: int) -> Parts | None:
     """The parts that divide the reduced extents; None where these give too few programs."""
-    exact = exact_parts(reduced_extents(member.node), count, of)
+    exact = exact_parts(reduced_extents(member.node), count, interleave)
     idle = choose(env_of(problem), parts_leave_idle, (problem, part_count(exact)))
     return None if idle else exact
 

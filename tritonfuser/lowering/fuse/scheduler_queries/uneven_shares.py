@@ -1,4 +1,4 @@
-"""How programs divide rows that no number of parts divides."""
+"""Shares of rows that no number of programs divides: the last share has fewer rows."""
 
 from __future__ import annotations
 
@@ -37,13 +37,12 @@ def sequential_rows(problem: Problem, parts: int, rows: int, count: int) -> floa
 
 
 def uneven_shares(
-    problem: Problem, extents: Sequence[int], count: int, of: int, varies: bool = False
+    problem: Problem, extents: Sequence[int], count: int, interleave: int, varies: bool = False
 ) -> Padded | None:
-    """The shares by which all rows are gone through soonest, or None.
+    """The shares with the fewest sequential rows. None if there are no uneven shares.
 
-    The rows of one dim are shared out. Each position of the dims before it has shares of its own,
-    and each share has all of the dims behind it: ``(64, 197), 264`` -> 4 parts of the 197, for each
-    of the 64.
+    One dim is divided into shares, separately for each position of the dims outside it. A share has
+    all positions of the dims inside: ``(64, 197), 264`` -> 4 shares of the 197, for each of the 64.
 
     Parameters
     ----------
@@ -51,36 +50,42 @@ def uneven_shares(
         The reduced extents, from the outermost on.
     count : int
         The shares wanted.
-    of : int
-        Where it is above 1, rows begin at the same place of a vector every so many rows. Shares
-        then have interleaved rows if there are so many shares.
+    interleave : int
+        The period, in rows, after which rows begin at the same offset inside a vector again, if it
+        is above 1. Shares may then be interleaved, if their number is a multiple of it.
     varies : bool
-        Whether the number of shares is an argument of the kernel. There are more rows than whole
-        shares have then, or the last shares have none: the rows of a share are the same expression
-        at all sizes.
+        Whether the number of shares is an argument of the kernel. The rows of a share are then one
+        expression for all sizes, and some of the last shares may be empty.
     """
 
-    def rows(way: Padded) -> tuple[bool, float, int]:
-        return not way.interleaved, shared_rows(problem, extents, way, count), way.place
+    def key(shares: Padded) -> tuple[bool, float, int]:
+        rows = sequential_rows_of_shares(problem, extents, shares, count)
+        return not shares.interleaved, rows, shares.place
 
-    ways = _ways_of_any(extents, count, of) if varies else _ways(extents, count, of)
-    return min(ways, key=rows, default=None)
-
-
-def shared_rows(problem: Problem, extents: Sequence[int], way: Padded, count: int) -> float:
-    """As ``sequential_rows`` of uneven shares."""
-    parts, length = programs_of_shares(extents, way), ceil_div(extents[way.place], way.count)
-    return sequential_rows(problem, parts, length * prod(extents[way.place + 1 :]), count)
+    candidates = _candidates_at_any_size if varies else _candidates
+    return min(candidates(extents, count, interleave), key=key, default=None)
 
 
-def programs_of_shares(extents: Sequence[int], way: Padded) -> int:
+def sequential_rows_of_shares(
+    problem: Problem, extents: Sequence[int], shares: Padded, count: int
+) -> float:
+    """``sequential_rows`` of uneven shares."""
+    parts, length = (
+        programs_of_shares(extents, shares),
+        ceil_div(extents[shares.place], shares.count),
+    )
+    return sequential_rows(problem, parts, length * prod(extents[shares.place + 1 :]), count)
+
+
+def programs_of_shares(extents: Sequence[int], shares: Padded) -> int:
     """The programs of uneven shares that have rows, for each position that the results keep."""
-    size = extents[way.place]
-    shares = way.count if way.interleaved else ceil_div(size, ceil_div(size, way.count))
-    return shares * prod(extents[: way.place])
+    size = extents[shares.place]
+    used = shares.count if shares.interleaved else ceil_div(size, ceil_div(size, shares.count))
+    return used * prod(extents[: shares.place])
 
 
-def _ways(extents: Sequence[int], count: int, of: int) -> Iterator[Padded]:
+def _candidates(extents: Sequence[int], count: int, interleave: int) -> Iterator[Padded]:
+    """Shares of each dim that they do not divide; interleaved ones of the innermost dim too."""
     before, last = 1, len(extents) - 1
     for place, size in enumerate(extents):
         wanted = min(count // before, size)
@@ -89,29 +94,32 @@ def _ways(extents: Sequence[int], count: int, of: int) -> Iterator[Padded]:
         parts = ceil_div(size, ceil_div(size, wanted))
         if size % parts:
             yield Padded(place, parts, second=tuple(range(place)))
-        interleaved_parts = wanted // max(of, 1) * of
-        if of > 1 and place == last and interleaved_parts and size % interleaved_parts:
+        interleaved_parts = wanted // max(interleave, 1) * interleave
+        if interleave > 1 and place == last and interleaved_parts and size % interleaved_parts:
             yield Padded(place, interleaved_parts, interleaved=True, second=tuple(range(place)))
         before *= size
 
 
-def _ways_of_any(extents: Sequence[int], count: int, of: int) -> Iterator[Padded]:
-    """As ``_ways``, of shares whose number and rows are the same expressions at all sizes."""
+def _candidates_at_any_size(
+    extents: Sequence[int], count: int, interleave: int
+) -> Iterator[Padded]:
+    """``_candidates`` whose number and rows are the same expressions at all sizes."""
     for place, size in enumerate(extents):
         wanted = min(count // prod(extents[:place]), size)
         if wanted < 2:
             return
-        for interleaved in (False, *[True] * (place == len(extents) - 1 and 1 < of <= wanted)):
-            way = Padded(place, 0, interleaved=interleaved, second=tuple(range(place)))
-            yield replace(way, count=shares_at(extents, way, count, of))
+        may_interleave = place == len(extents) - 1 and 1 < interleave <= wanted
+        for interleaved in (False, True) if may_interleave else (False,):
+            shares = Padded(place, 0, interleaved=interleaved, second=tuple(range(place)))
+            yield replace(shares, count=shares_at(extents, shares, count, interleave))
 
 
-def shares_at(extents: Sequence[int], way: Padded, count: int, of: int) -> int:
-    """The number of shares at some sizes, where it is an argument of a kernel. 2 or more."""
-    size = extents[way.place]
-    wanted = max(min(count // max(prod(extents[: way.place]), 1), size), 2)
-    if way.interleaved:
-        return max(wanted // max(of, 1) * of, of, 2)
+def shares_at(extents: Sequence[int], shares: Padded, count: int, interleave: int) -> int:
+    """The number of shares at given sizes, where it is an argument of a kernel. 2 or more."""
+    size = extents[shares.place]
+    wanted = max(min(count // max(prod(extents[: shares.place]), 1), size), 2)
+    if shares.interleaved:
+        return max(wanted // max(interleave, 1) * interleave, interleave, 2)
     return max(equal_shares(size, wanted), 2)
 
 
