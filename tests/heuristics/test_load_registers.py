@@ -15,7 +15,7 @@ from tritonfuser.devices import known
 from tritonfuser.heuristics import schedulers
 from tritonfuser.heuristics.params import ReductionParams
 from tritonfuser.heuristics.problem import ElementWork, Problem
-from tritonfuser.heuristics.search.load_registers import limit_for_loads
+from tritonfuser.heuristics.search.load_registers import register_limit_for_loads
 from tritonfuser.heuristics.streams import Stream, StrideTerm
 
 WORK = ElementWork(before=1, reducing=1, reductions=1, carried=1)
@@ -33,7 +33,7 @@ def columns(count, rows=2168):
 
 
 def limit(problem, params=LOOP, work=WORK):
-    return limit_for_loads(problem, work, params)
+    return register_limit_for_loads(problem, work, params)
 
 
 def programs(registers, params=LOOP):

@@ -10,7 +10,7 @@ from typing import Any
 from ...errors import TritonFuserError
 from ...heuristics.params import HeuristicParams
 from ...lowering.fuse.flat_kernels import is_slower_joined
-from ...lowering.fuse.scheduler_queries.kernels import is_refused, limit_at
+from ...lowering.fuse.scheduler_queries.kernels import is_refused, register_limit_at
 from ...lowering.fuse.scheduler_queries.products import loses
 from ...lowering.fuse.scheduler_queries.rows import are_shared, best_parts, wanted_parts
 from ...lowering.fuse.second_sides import second_side
@@ -115,7 +115,7 @@ def _difference(ask: Callable[[Any], Any], old: Any, new: Any) -> str:
 
 _ABOUT: dict[Callable[[Any], Any], str] = {
     is_refused: "whether a kernel is refused",
-    limit_at: "the limit on a kernel's registers",
+    register_limit_at: "the limit on a kernel's registers",
     are_shared: "whether programs share out rows",
     wanted_parts: "the number of parts of a reduction, and what it is a multiple of,",
     best_parts: "how many parts a reduction has",

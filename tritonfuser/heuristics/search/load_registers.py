@@ -18,6 +18,7 @@ from functools import lru_cache
 
 from ...device import DeviceProperties
 from ..cost.footprint import contiguous_run_along
+from ..cost.model import KernelTime
 from ..cost.registers import allocated_registers, hoisted_registers, registers_for_threads
 from ..cost.tiles import KernelTile, tile_of
 from ..cost.traffic import is_linear
@@ -55,7 +56,7 @@ in two steps and a tail: 68 us with four resident programs, 75 with two."""
 
 
 @lru_cache(maxsize=4096)
-def limit_for_loads(problem: Problem, work: ElementWork, params: HeuristicParams) -> int:
+def register_limit_for_loads(problem: Problem, work: ElementWork, params: HeuristicParams) -> int:
     """The register limit with which the loads of a step can be hoisted. 0 for none.
 
     If all programs are resident, the limit keeps them so. Otherwise it lowers occupancy, for more
@@ -70,8 +71,13 @@ def limit_for_loads(problem: Problem, work: ElementWork, params: HeuristicParams
     if not tile.loops or tile.steps <= 1:
         return 0
     time = kernel_seconds(problem, params, work)
-    if time is None:
-        return 0
+    return 0 if time is None else _register_limit(problem, params, tile, time)
+
+
+def _register_limit(
+    problem: Problem, params: KernelParams, tile: KernelTile, time: KernelTime
+) -> int:
+    """The register limit of a loop that loads into registers, by its predicted time."""
     threads = params.num_warps * problem.device.warp_size
     wanted = float(time.registers)
     if not all(_has_one_address(problem, stream, tile) for stream in problem.full_loads):
@@ -88,9 +94,8 @@ def limit_for_loads(problem: Problem, work: ElementWork, params: HeuristicParams
     if tile.steps < FEWEST_STEPS:
         return 0
     is_compute_bound = time.limit in COMPUTE_RESOURCES
-    limit = _with_fewer_resident(
-        problem.device, threads, wanted * (1 if is_compute_bound else AMPLE)
-    )
+    factor = 1 if is_compute_bound else AMPLE
+    limit = _with_fewer_resident(problem.device, threads, wanted * factor)
     hoists = limit >= hoisted_registers(problem, params, wanted)
     return limit if hoists or not is_compute_bound else 0
 

@@ -18,7 +18,7 @@ from ..params import KernelParams, TransposeParams
 from ..problem import ElementWork, Problem
 from ..schedulers import kernel_seconds
 from .choice import can_vary, much_faster
-from .load_registers import limit_for_loads
+from .load_registers import register_limit_for_loads
 from .other_prefetch import in_shared_memory, with_other_prefetch
 from .thresholds import seconds_to_beat
 from .warps import Kernels, with_warps_beyond
@@ -181,7 +181,7 @@ def rechosen_params(kernel: CompiledRegisters, programs: int) -> KernelParams | 
     found = much_faster(kernel.problem, work, kernel.start, kernel.seconds)
     if found is None or has_short_pieces(kernel.problem, found):
         return None
-    return replace(found, max_registers=limit_for_loads(kernel.problem, work, found))
+    return replace(found, max_registers=register_limit_for_loads(kernel.problem, work, found))
 
 
 def with_more_warps(kernel: CompiledRegisters, programs: int) -> KernelParams | None:

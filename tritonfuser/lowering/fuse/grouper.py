@@ -27,7 +27,7 @@ from .placement import Placement, Scheduled
 from .region_work import StoreWork, pays_in_boxes, store_work, threads_at_once, whole_work
 from .rewritten import Rewritten
 from .rules import Rules
-from .scheduler_queries.kernels import limit_for_loads, propose, refusals, why_overruled
+from .scheduler_queries.kernels import propose, refusals, register_limit, why_overruled
 from .scheduler_queries.launches import finishing, shares_launch
 
 MOST_REASONS = 8
@@ -106,7 +106,7 @@ class Grouper(Placement):
         if segment.problem is None or not segment.params.has_kernel:
             return segment
         params = segment.kernel_params
-        limit = limit_for_loads(segment.problem, segment.work, params)
+        limit = register_limit(segment.problem, segment.work, params)
         return replace(segment, params=replace(params, max_registers=limit)) if limit else segment
 
     def _place_reducer(self, anchor: Anchor) -> None:

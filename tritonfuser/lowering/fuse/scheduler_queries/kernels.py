@@ -11,7 +11,7 @@ from ....heuristics.params import HeuristicParams, KernelParams
 from ....heuristics.problem import Problem
 from ....heuristics.programs import leaves_idle, programs_of
 from ....heuristics.search.choice import chosen, difference
-from ....heuristics.search.load_registers import limit_for_loads as limit_of
+from ....heuristics.search.load_registers import register_limit_for_loads
 from ....symbolic.choices import choose, with_hints
 from ...problem_sizes import env_of, env_with_work
 
@@ -47,9 +47,11 @@ def why_overruled(problem: Problem, work: KernelWork, params: HeuristicParams) -
     return difference(problem, element_work(work, problem), params)
 
 
-def limit_for_loads(problem: Problem, work: KernelWork, params: KernelParams) -> int:
-    """The limit on the registers of a kernel. 0 for none."""
-    return choose(env_with_work(problem, work), limit_at, (ProblemWithWork(problem, work), params))
+def register_limit(problem: Problem, work: KernelWork, params: KernelParams) -> int:
+    """The register limit with which the loads of a step can be hoisted. 0 for none."""
+    return choose(
+        env_with_work(problem, work), register_limit_at, (ProblemWithWork(problem, work), params)
+    )
 
 
 def scatters(problem: Problem) -> bool:
@@ -67,11 +69,6 @@ def has_programs(problem: Problem) -> bool:
     return choose(env_of(problem), fills_device, problem)
 
 
-def is_scattered(problem: Problem) -> bool:
-    """``scatters`` in plain numbers."""
-    return problem.scatters
-
-
 @dataclass(frozen=True)
 class ProblemWithWork:
     """A problem, and what its kernel computes."""
@@ -84,13 +81,18 @@ class ProblemWithWork:
 
 
 def is_refused(problem: Problem) -> bool:
-    """Whether no scheduler takes the problem."""
+    """Whether no scheduler takes the problem, in plain numbers."""
     return schedulers.reject_reason(problem) is not None
 
 
 def proposed(kernel: ProblemWithWork) -> HeuristicParams:
-    """The params of a kernel."""
+    """``propose`` in plain numbers."""
     return chosen(kernel.problem, element_work(kernel.work, kernel.problem))
+
+
+def is_scattered(problem: Problem) -> bool:
+    """``scatters`` in plain numbers."""
+    return problem.scatters
 
 
 def fills_device(problem: Problem) -> bool:
@@ -100,13 +102,15 @@ def fills_device(problem: Problem) -> bool:
     return not leaves_idle(problem, programs_of(problem, schedulers.propose(problem)))
 
 
-def limit_at(facts: tuple[ProblemWithWork, KernelParams]) -> int:
-    """The limit on the registers of a kernel."""
+def register_limit_at(facts: tuple[ProblemWithWork, KernelParams]) -> int:
+    """``register_limit`` in plain numbers."""
     kernel, params = facts
-    return limit_of(kernel.problem, element_work(kernel.work, kernel.problem), params)
+    return register_limit_for_loads(
+        kernel.problem, element_work(kernel.work, kernel.problem), params
+    )
 
 
 def loops_over_rows_twice(problem: Problem) -> bool:
-    """Whether one program has two loops over a row, or more."""
+    """``reads_rows_twice`` in plain numbers: one program has two loops over a row, or more."""
     params = schedulers.propose(problem)
     return params.row_parts == 1 and tile_of(problem, params).passes > 1
