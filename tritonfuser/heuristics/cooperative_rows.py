@@ -42,8 +42,9 @@ DELAY_ROWS = 2
 MAX_STAGES = 3
 """Pipeline stages, if shared memory has room."""
 
-HOP_S = 3.2e-6
-"""Seconds from publishing a sum to its arrival at other programs (H200)."""
+LEAST_DELAY_S = 3.2e-6
+"""Least seconds of the ``DELAY_ROWS`` steps from publishing a sum to its use (H200): if their bytes
+and instructions take less, programs wait. The cost model's wait is ``PUBLISHED_SUM_S``."""
 
 STEP_S = 0.3e-6
 LOAD_S = 1.3e-6
@@ -173,7 +174,7 @@ def _seconds(problem: Problem, split: CooperativeSplit) -> float:
     )
     waiting = LOAD_S * (MAX_STAGES - _stages(problem, split)) / MAX_STAGES
     reducing = REDUCTION_S * tiles * problem.published_sums
-    step = max(moving + reducing + waiting + STEP_S, HOP_S / DELAY_ROWS)
+    step = max(moving + reducing + waiting + STEP_S, LEAST_DELAY_S / DELAY_ROWS)
     steps = ceil_div(problem.parallel, split.groups) + DELAY_ROWS
     partial = 2 * 4 * split.groups * problem.reduced * problem.outer_members
     return steps * step + partial / device.bandwidth_bytes_per_s + 2 * device.launch_s

@@ -28,8 +28,9 @@ from .tile_counts import TileCounting
 from .tiles import KernelTile, Launches, is_flat_tile, tile_of
 from .traffic import Traffic
 
-HOP_S = 2e-6
-"""Seconds from the publication of a partial sum to its arrival at other programs (H200)."""
+PUBLISHED_SUM_S = 2e-6
+"""Seconds that a program waits for a partial sum that another publishes (H200). They come on top of
+its other time, once in ``delay`` steps."""
 
 
 class Counting:
@@ -208,4 +209,4 @@ def _waiting(params: KernelParams, steps: float) -> float:
     """Seconds that a program waits for the partial sums of the programs that share its rows."""
     if not isinstance(params, InnerOuterPersistentParams) or params.parts == 1:
         return 0.0
-    return HOP_S * ceil(steps / max(params.delay, 1))
+    return PUBLISHED_SUM_S * ceil(steps / max(params.delay, 1))
