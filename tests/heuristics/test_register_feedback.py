@@ -23,10 +23,10 @@ from tritonfuser.heuristics.params import (
 from tritonfuser.heuristics.problem import ElementWork
 from tritonfuser.heuristics.schedulers import kernel_seconds
 from tritonfuser.heuristics.search.choice import chosen
+from tritonfuser.heuristics.search.compiled_registers import CompiledRegisters
 from tritonfuser.heuristics.search.masked_steps import with_masks_for_programs
 from tritonfuser.heuristics.search.other_prefetch import with_other_prefetch
 from tritonfuser.heuristics.search.register_feedback import (
-    CompiledRegisters,
     has_short_pieces,
     is_much_faster,
     rechosen_params,

@@ -13,8 +13,8 @@ from typing import NamedTuple
 from ..device import WORD_BYTES, DeviceProperties
 from ..heuristics.integers import ceil_div
 from ..heuristics.params import KernelParams
+from ..heuristics.search.compiled_registers import CompiledRegisters
 from ..heuristics.search.register_feedback import (
-    CompiledRegisters,
     rechosen_params,
     why_better,
     why_spills_less,

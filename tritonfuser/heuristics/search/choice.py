@@ -8,11 +8,9 @@ that is larger than its own error (``thresholds.py``).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import lru_cache
-from itertools import groupby
-from math import log2, prod
+from math import prod
 from typing import Any
 
 from ..cost.model import KernelTime
@@ -24,11 +22,9 @@ from ..params import (
 )
 from ..problem import ElementWork, Problem
 from ..schedulers import BY_NAME, kernel_seconds, propose
-from .candidates import Candidates, Timed
+from .local_search import fastest_near
 from .masked_steps import has_masks_for_programs, with_masks_for_programs
-from .model_space import VARIED_FIELDS, limited_to_rules, with_sizes_varied, within_registers
 from .reread_order import with_shorter_reuse
-from .spaces import SPACES
 from .thresholds import GAIN, LEAST_SAVED_S, seconds_to_beat
 from .warps import Kernels, spread_over_warps
 
@@ -54,9 +50,6 @@ time. Fitted to the one kernel in the docstring of ``_seconds_with_far_stores``.
 
 FAR_STRIDE_BYTES = 1 << 17
 """Bytes between two stored runs at which half of that cost is added."""
-
-STEPS = 4
-"""Most steps from the fastest params of the coarse sample."""
 
 
 @lru_cache(maxsize=4096)
@@ -90,7 +83,7 @@ def _sized_again(
     given_order: dict[str, Any] = {"axes": getattr(params, "axes", ())}
     default_order: dict[str, Any] = {"axes": ()}
     most = seconds_to_beat(kernels.problem, first.seconds)
-    found = _fastest(kernels.in_order(params), replace(params, **default_order), most)
+    found = fastest_near(kernels.in_order(params), replace(params, **default_order), most)
     return params if found is None else replace(found.params, **given_order)
 
 
@@ -102,7 +95,7 @@ def _by_rules_or_model(kernels: Kernels, rules: KernelParams) -> HeuristicParams
     most = seconds_to_beat(kernels.problem, first.seconds, _gain(kernels.problem))
     if kernels.least_s - launch > most:
         return rules
-    found = _fastest(kernels, rules, most)
+    found = fastest_near(kernels, rules, most)
     if found is None or found.time.seconds > most:
         return rules
     before = _seconds_with_far_stores(kernels.problem, rules, first) + launch
@@ -143,7 +136,7 @@ def much_faster(
     kernels, most = Kernels(problem, work), seconds_to_beat(problem, seconds)
     if kernels.least_s - kernels.launch_s > most:
         return None
-    first, found = kernels.time(near), _fastest(kernels, near, most)
+    first, found = kernels.time(near), fastest_near(kernels, near, most)
     if first is None or found is None:
         return None
     far_stores = _seconds_with_far_stores(problem, near, first) - float(first.seconds)
@@ -198,54 +191,3 @@ def can_vary(problem: Problem, params: KernelParams) -> bool:
     """
     is_free = problem.co_reduced == 1 and getattr(params, "parts", 1) == 1
     return is_free and BY_NAME[params.scheduler].has_independent_fields
-
-
-def _fastest(kernels: Kernels, rules: KernelParams, most: float) -> Timed | None:
-    """The fastest params by a local search, which starts from the fastest of a coarse sample.
-
-    None if all may spill registers, or none takes ``most`` seconds or less. Of params that are
-    equally fast, as far as the model can tell, those nearest to the rules' are taken, so that
-    similar sizes have similar kernels.
-    """
-    problem = kernels.problem
-    space = limited_to_rules(SPACES[rules.scheduler](problem), problem, rules)
-    space = within_registers(space, problem.device, kernels.registers_per_element)
-    candidates = Candidates(kernels, with_sizes_varied(space, rules))
-    if candidates.all_exceed(most):
-        return None
-    asked = candidates.coarse()
-    best = candidates.fastest(asked)
-    for _ in range(STEPS if best else 0):
-        assert best is not None
-        near = [*candidates.neighbours(best.number)]
-        asked += near
-        faster = candidates.fastest(near, best.time.seconds)
-        if faster is None or faster.time.seconds >= best.time.seconds:
-            break
-        best = faster
-    if best is None or best.time.seconds > most:
-        return None
-    return _nearest(candidates, asked, best, rules)
-
-
-def _nearest(
-    candidates: Candidates, asked: Iterable[int], best: Timed, rules: KernelParams
-) -> Timed:
-    """Of the params that are as fast as the best, those nearest to the rules'."""
-    near = candidates.may_be_as_fast(asked, best)
-    distances = {number: _distance(params, rules) for number, params in near.items()}
-    for _, group in groupby(sorted(near, key=distances.__getitem__), key=distances.__getitem__):
-        as_fast = candidates.as_fast(group, best)
-        if as_fast:
-            return min(as_fast, key=lambda each: each.time.seconds)
-    return best
-
-
-def _distance(params: HeuristicParams, rules: KernelParams) -> float:
-    """The distance to the rules' params: doublings of sizes and warps, and other changed fields."""
-    found = 0.0
-    for field in fields(params):
-        one, other = getattr(params, field.name), getattr(rules, field.name)
-        sizes = field.name in VARIED_FIELDS and one and other
-        found += abs(log2(one / other)) if sizes else float(one != other)
-    return found

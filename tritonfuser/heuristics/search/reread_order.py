@@ -15,7 +15,7 @@ from .orders import near_orders
 from .thresholds import seconds_to_beat
 from .warps import Kernels
 
-GAIN = 0.8
+GAIN_OF_ORDER = 0.8
 """Another order of a flat kernel's axes is predicted to take at most this share of its time, launch
 included. H100, 106 orders of flat kernels of random definitions and of models'
 steps, with the same innermost axis: the four below this share took 0.88 times as long (geometric
@@ -83,7 +83,7 @@ def _with_reuse_in_tiles(
 ) -> HeuristicParams:
     """A flat kernel's params with the order of axes in which a tile reuses what it loads of
     broadcast tensors, if that is much faster. It saves time of caches, not of memory."""
-    most = seconds_to_beat(kernels.problem, float(first.seconds), GAIN)
+    most = seconds_to_beat(kernels.problem, float(first.seconds), GAIN_OF_ORDER)
     if kernels.least_s - kernels.launch_s > most or first.limit == "memory":
         return params
     best: tuple[KernelParams, KernelTime] | None = None
