@@ -1,4 +1,7 @@
-"""Problem facts of core ops, the ops that a kernel is built around (matrix products)."""
+"""Facts of core ops, the ops that kernels are built around, by their lowering form.
+
+There is one such form so far: ``ProductFacts`` answers for matrix products.
+"""
 
 from __future__ import annotations
 
@@ -19,23 +22,18 @@ from .product_facts import ProductFacts
 class FactsOfForm(Protocol):
     """Answers about the ops of one lowering form."""
 
-    def materialised(self, node: Node) -> list[Value]:
+    def materialized_operands(self, node: Node) -> list[Value]:
         """The operands that must be in memory before the op starts."""
 
-    def computed(self, node: Node) -> list[Value]:
-        """The operands that its kernel computes where they are read."""
+    def prologue_operands(self, node: Node) -> list[Value]:
+        """The operands that its kernel computes where it reads them, in a prologue."""
 
     def core(self, group: FusionGroup, node: Node, traffic: list[Traffic]) -> Core:
         """What schedulers are told of the op and of what is fused with it."""
 
 
 class CoreFacts:
-    """Answers about the ops of a fusion that kernels are built around.
-
-    Attributes
-    ----------
-    misaligned : frozenset of Value
-        Inputs that do not start at a multiple of 16 bytes.
+    """Answers about the core ops of a fusion.
 
     Parameters
     ----------
@@ -44,7 +42,9 @@ class CoreFacts:
     device : DeviceProperties
         The device to schedule for.
     fuse_all : bool
-        All that can be in such a kernel is, whatever that costs.
+        Whether all that can be in such a kernel is, whatever that costs.
+    misaligned : frozenset of Value
+        Inputs that do not start at a multiple of 16 bytes; an attribute too.
     loads : mapping of str to collection of str, optional
         By the name of each op: the operands that its kernel loads, where a schedule says so.
     """
@@ -62,13 +62,13 @@ class CoreFacts:
             Contraction: ProductFacts(fusion, device, fuse_all, misaligned, loads)
         }
 
-    def materialised(self, node: Node) -> list[Value]:
+    def materialized_operands(self, node: Node) -> list[Value]:
         """The operands that must be in memory before an op starts."""
-        return self.of(node).materialised(node)
+        return self.of(node).materialized_operands(node)
 
-    def computed(self, node: Node) -> list[Value]:
-        """The operands that its kernel computes where they are read."""
-        return self.of(node).computed(node)
+    def prologue_operands(self, node: Node) -> list[Value]:
+        """The operands that its kernel computes where it reads them, in a prologue."""
+        return self.of(node).prologue_operands(node)
 
     def core(self, group: FusionGroup, traffic: list[Traffic]) -> Core | None:
         """What schedulers are told of the op that a group is built around, if it is."""

@@ -221,7 +221,7 @@ class Placement(ABC):
             if is_library(node):
                 values += [v for v in node.operands() if v.is_tensor]
             elif is_core(node):
-                values += self.facts.materialised(node)
+                values += self.facts.materialized_operands(node)
         return dict(zip(values, resolve(self.fusion, values), strict=True))
 
     def _place_node(self, node: Node) -> None:
@@ -252,7 +252,7 @@ class Placement(ABC):
 
     def _place_core(self, node: Node) -> None:
         """Start the kernel of a core op. Values that are computed from it may join later."""
-        roots = self._in_memory(self.facts.materialised(node))
+        roots = self._in_memory(self.facts.materialized_operands(node))
         anchor = core_row(node).anchor(self.maker, node, roots)
         self._start(self._empty(anchor, roots), anchor, self.graph.writing(roots))
 

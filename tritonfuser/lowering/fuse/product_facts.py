@@ -26,8 +26,8 @@ from ..groups.fusion_group import FusionGroup
 from ..groups.product_core import reduced_columns
 from ..tile.descriptors import ALIGNMENT, has_descriptors
 
-MOST_TIMES = 2
-"""A prologue may be computed this often: once for each tile that reads its operand."""
+MOST_PROLOGUES = 2
+"""Most times that a prologue is computed: each tile that reads its operand computes it again."""
 
 
 class ProductFacts:
@@ -65,10 +65,10 @@ class ProductFacts:
         """Sizes, and whether both operands can be fetched by descriptors."""
         call = as_call(node)
         found = self._sizes(node)
-        fetched = found.batch == 1 and has_descriptors(self.device)
+        may_fetch = found.batch == 1 and has_descriptors(self.device)
         operands = (call.value("arg1"), call.value("arg2"))
-        fetched = fetched and all(self._in_rows(node, value) for value in operands)
-        return replace(found, descriptors=fetched)
+        fetches = may_fetch and all(self._fits_descriptor(node, value) for value in operands)
+        return replace(found, descriptors=fetches)
 
     def core(self, group: FusionGroup, node: Node, traffic: list[Traffic]) -> Product:
         """What schedulers are told of a product, and of what its kernel fuses with it."""
@@ -80,14 +80,15 @@ class ProductFacts:
             found,
             batch=1 if found.batch == 1 else batch,
             m=m,
-            left_bytes=max(found.left_bytes, _fetched(group, row, traffic)),
-            right_bytes=max(found.right_bytes, _fetched(group, column, traffic)),
+            left_bytes=max(found.left_bytes, _operand_bytes(group, row, traffic)),
+            right_bytes=max(found.right_bytes, _operand_bytes(group, column, traffic)),
             reduced_columns=assume_constant(reduced_columns(group)),
             epilogue_bytes=sum(item.item_bytes for item in whole),
             epilogue_draws_random=group.draws_random,
         )
 
     def _sizes(self, node: Node) -> Product:
+        """The product as its shapes and dtypes say, without what is fused."""
         call = as_call(node)
         left, right = call.value("arg1"), call.value("arg2")
         batch, m, n, k = product_sizes(call)
@@ -102,30 +103,31 @@ class ProductFacts:
             is_k_part=call.attrs["dtype"] is DataType.Float,
         )
 
-    def _in_rows(self, node: Node, value: Value) -> bool:
-        """Whether a matrix lies in memory as descriptors describe it, when the product starts."""
+    def _fits_descriptor(self, node: Node, value: Value) -> bool:
+        """Whether a matrix is in memory when the product starts, as descriptors describe it."""
         (place,) = resolve(self.fusion, [value])
-        computed = self._makers(value) and self._has_prologue(node, value)
+        computed = self._elementwise_results(value) and self._has_prologue(node, value)
         if place.root in self.misaligned or computed or self._is_view(place.root):
             return False
         strides = place.memory.strides if place.memory else buffer_strides(self.fusion, place.root)
         rows = [s for s in strides[-2:] if not assume_equal(s, 1)]
         return len(rows) == 1 and assume_multiple(rows[0] * value.dtype.info.bytes, ALIGNMENT)
 
-    def materialised(self, node: Node) -> list[Value]:
+    def materialized_operands(self, node: Node) -> list[Value]:
         """The operands that must be in memory before the product starts."""
-        return [v for v in self._computed(node) if not self._has_prologue(node, v)]
+        return [v for v in self._elementwise_operands(node) if not self._has_prologue(node, v)]
 
-    def computed(self, node: Node) -> list[Value]:
+    def prologue_operands(self, node: Node) -> list[Value]:
         """The operands that a prologue computes where they are read."""
-        return [v for v in self._computed(node) if self._has_prologue(node, v)]
+        return [v for v in self._elementwise_operands(node) if self._has_prologue(node, v)]
 
-    def _computed(self, node: Node) -> list[Value]:
+    def _elementwise_operands(self, node: Node) -> list[Value]:
+        """The operands that elementwise ops make; others are in memory anyway."""
         call = as_call(node)
         both = dict.fromkeys((call.value("arg1"), call.value("arg2")))
-        return [v for v in both if self._makers(v)]
+        return [v for v in both if self._elementwise_results(v)]
 
-    def _makers(self, value: Value) -> frozenset[Value]:
+    def _elementwise_results(self, value: Value) -> frozenset[Value]:
         """The elementwise results that a matrix is a view of. Empty where it is in memory."""
         found: set[Value] = set()
         stack = [value]
@@ -143,7 +145,7 @@ class ProductFacts:
         return node is not None and isinstance(as_call(node).op.form, View)
 
     @cached_property
-    def _kept(self) -> frozenset[Value]:
+    def _in_memory_anyway(self) -> frozenset[Value]:
         """The buffers that are in memory whoever computes the products."""
         values = [out.value for out in self.fusion.outputs]
         for node in filter(is_library, self.fusion.nodes):
@@ -151,10 +153,11 @@ class ProductFacts:
         return frozenset(place.root for place in resolve(self.fusion, values))
 
     def _has_prologue(self, node: Node, value: Value) -> bool:
+        """Whether the kernel computes an operand: a schedule says so, or few tiles read it."""
         if self.loads is not None:
             (place,) = resolve(self.fusion, [value])
             return place.root.name not in self.loads.get(node.out.name, ())
-        if not self.fuse_all and self._makers(value) <= self._kept:
+        if not self.fuse_all and self._elementwise_results(value) <= self._in_memory_anyway:
             return False
         call = as_call(node)
         product = self._sizes(node)
@@ -162,10 +165,10 @@ class ProductFacts:
         times = ceil_div(product.n, block_n)
         if value == call.value("arg2"):
             times = ceil_div(product.m, block_m)
-        return self.fuse_all or times <= MOST_TIMES
+        return self.fuse_all or times <= MOST_PROLOGUES
 
 
-def _fetched(group: FusionGroup, side: Affine, traffic: list[Traffic]) -> int:
+def _operand_bytes(group: FusionGroup, side: Affine, traffic: list[Traffic]) -> int:
     """Bytes that a product's kernel loads for each element of the operand on one side."""
     along = [t for t in traffic if not t.axes.isdisjoint(group.reduced)]
     return sum(t.item_bytes for t in along if not t.axes.isdisjoint(side.axes()))

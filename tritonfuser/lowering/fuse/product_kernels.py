@@ -97,7 +97,7 @@ def _fused_work(grouper: Grouper, group: FusionGroup, node: Node, parts: int) ->
     return FusedWork(
         epilogue_ops=sum(not isinstance(form, View | Contraction) for form in forms),
         has_epilogue=bool(group.stores) or len(group.members) > 1,
-        prologue_bytes=sum(_bytes(value) for value in grouper.facts.computed(node)),
+        prologue_bytes=sum(_bytes(value) for value in grouper.facts.prologue_operands(node)),
         k_parts=parts,
     )
 
