@@ -3,22 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from ...device import NVIDIA_WARP_SIZE
-from ...dtypes import DataType
-from ...symbolic.shape_env import ShapeEnv
-from ...symbolic.size_text import atoms_in, bounds_text
-from ...symbolic.sizes import size_of_atom
 from ..kernel_source import (
-    Argument,
-    ArrivalCounters,
-    CooperativeWorkspace,
     InPlace,
-    InverseArg,
-    KernelArg,
     KernelSource,
-    SizeArg,
 )
 from ..register_room import max_registers, register_limits, register_room
 from ..segments.segment import Segment
@@ -27,8 +16,8 @@ from ..tile.unvectorized import unvectorized
 from .bodies import body_of
 from .emit_context import EmitContext
 from .in_place import in_place, launched_in_place
-from .indexing.divisions import inverses_in
 from .indexing.term_bounds import TermBounds
+from .kernel_arguments import KernelArguments, kernel_arguments, stated_facts
 from .kernel_writers import KernelFacts
 from .launch_text import grid_of
 from .line_passes import without_unused
@@ -36,7 +25,6 @@ from .lines import Line
 from .module_text import KernelContent, module_text
 from .segment_function import (
     SegmentFunction,
-    argument_name,
     scalar_lines,
     segment_function,
     telling_ops,
@@ -70,44 +58,17 @@ def emit(tiled: TiledSegment, context: EmitContext, terms: TermBounds) -> Kernel
         terms=terms,
     )
     content = _several_segments(facts, tiled) if tiled.beside else _single_segment(facts, tiled)
-    arguments = _arguments(facts, tiled, content)
-    begin = [*_bounds(arguments.sizes, context.env), *_multiples(arguments.sizes)]
-    content = replace(content, body=[*begin, *content.body])
+    arguments = kernel_arguments(facts, tiled, content)
+    stated = stated_facts(arguments.sizes, context.env)
+    content = replace(content, body=[*stated, *content.body])
     text, placed = module_text(content, segment, arguments.all, context.env)
     return _source(segment, content, arguments, text, placed)
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Arguments:
-    """The arguments of a kernel, in the order of its parameters."""
-
-    tensors: tuple[KernelArg, ...]
-    sizes: tuple[SizeArg, ...]
-    inverses: tuple[InverseArg, ...]
-    memory: tuple[CooperativeWorkspace | ArrivalCounters, ...]
-
-    @property
-    def all(self) -> tuple[Argument, ...]:
-        return (*self.tensors, *self.sizes, *self.inverses, *self.memory)
-
-
-def _arguments(facts: KernelFacts, tiled: TiledSegment, content: KernelContent) -> _Arguments:
-    """The arguments that the lines of a kernel and of its functions use."""
-    others = (*tiled.beside, *(last for last, _ in tiled.finishing))
-    wide = tiled.wide_index or any(other.wide_index for other in others)
-    lines = [*content.body, *(line for helper in content.helpers for line in helper.body)]
-    return _Arguments(
-        tensors=_args(facts.segment, content.helpers),
-        sizes=_sizes(lines, wide, facts.context.env, facts.terms),
-        inverses=inverses_in("\n".join(line.code for line in lines)),
-        memory=tuple(m for m in (content.workspace, content.arrivals) if m is not None),
-    )
 
 
 def _source(
     segment: Segment,
     content: KernelContent,
-    arguments: _Arguments,
+    arguments: KernelArguments,
     text: str,
     placed: Sequence[tuple[int, Line]],
 ) -> KernelSource:
@@ -208,52 +169,6 @@ def _overlap(segment: Segment) -> list[Line]:
     """
     lines = [Line("launch_dependents()")] if segment.followed else []
     return [*lines, *([Line("wait_for_previous()")] if segment.follows else [])]
-
-
-def _sizes(
-    body: list[Line], wide: bool, env: ShapeEnv | None, terms: TermBounds
-) -> tuple[SizeArg, ...]:
-    """The sizes that lines mention; ``wide`` where they are passed as 64-bit integers."""
-    dtype = DataType.Int if wide else DataType.Int32
-    text = "\n".join(line.code for line in body)
-    found = () if env is None else atoms_in(env, text)
-    for atom in found if not wide else ():
-        assert env is not None
-        terms.add(size_of_atom(env, atom))
-    return tuple(SizeArg(atom.name, dtype, atom.multiple) for atom in found)
-
-
-ARGUMENT_MULTIPLE = 16
-"""Triton specializes integer arguments by whether this divides them, and by nothing else."""
-
-LEAST_STATED = NVIDIA_WARP_SIZE
-"""Lower bounds of sizes below this are not stated: they prove no mask of a whole warp."""
-
-MOST_STATED = 1 << 16
-"""Upper bounds of sizes above this are not stated: no tile is as long."""
-
-
-def _multiples(sizes: Iterable[SizeArg]) -> list[Line]:
-    """``size0 = size0 // 8 * 8`` for sizes known to be multiples of 8, 4 or 2, and not of 16.
-
-    Triton's axis analysis infers divisibility from it, so that loads of rows are vectorized.
-    """
-    known = [(s.name, s.multiple) for s in sizes if s.multiple % ARGUMENT_MULTIPLE]
-    return [Line(f"{name} = {name} // {by} * {by}") for name, by in known if by > 1]
-
-
-def _bounds(sizes: Iterable[SizeArg], env: ShapeEnv | None) -> list[Line]:
-    """``tl.assume`` of bounds of sizes, by which Triton drops masks and empty parts of tiles."""
-    names = [size.name for size in sizes]
-    known = () if env is None else bounds_text(env, names, LEAST_STATED, MOST_STATED)
-    return [Line(f"tl.assume({condition})") for condition in known]
-
-
-def _args(segment: Segment, helpers: Iterable[SegmentFunction]) -> tuple[KernelArg, ...]:
-    """The values of the segment, then those that only the functions of other segments use."""
-    own = (*segment.inputs, *segment.outputs)
-    values = dict.fromkeys((*own, *(value for function in helpers for value in function.values)))
-    return tuple(KernelArg(argument_name(v), v, v.is_tensor) for v in values)
 
 
 def kernel_name(segment: Segment, others: Iterable[str] = ()) -> str:
