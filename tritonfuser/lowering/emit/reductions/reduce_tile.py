@@ -8,7 +8,7 @@ from ....ops.forms import Reduction
 from ..lines import Name, Summed
 from .by_thread import Exchange, across_tiles, exchanges, joined
 from .member_tile import Finish, MemberTile
-from .moments_tile import SUM
+from .moments_results import SUM
 
 
 def reduce_tile(tile: MemberTile, form: Reduction) -> Finish | None:
