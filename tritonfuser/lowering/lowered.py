@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from ..ir import Value
 from ..symbolic.shape_env import ShapeEnv
 from .kernel_source import KernelSource
+from .passes.complex_split import HiddenInput
 from .passes.random_seeds import Seeds
-from .passes.split_complex import Part
 from .segments.segmented_fusion import SegmentedFusion
 
 
@@ -24,7 +24,7 @@ class Lowered:
         The kernel of each segment. None where there is nothing to launch.
     seeds : Seeds
         Hidden inputs after the recorded ones: seeds that a run draws from torch's generator.
-    parts : tuple of Part
+    parts : tuple of HiddenInput
         Hidden inputs that a run makes of complex inputs: their real and imaginary parts.
     env : ShapeEnv or None
         The sizes that vary and the guards on them. None where no size varies.
@@ -37,7 +37,7 @@ class Lowered:
     segmented: SegmentedFusion
     sources: tuple[KernelSource | None, ...]
     seeds: Seeds = ()
-    parts: tuple[Part, ...] = ()
+    parts: tuple[HiddenInput, ...] = ()
     env: ShapeEnv | None = None
     origin: str = ""
     misaligned: frozenset[Value] = frozenset()

@@ -29,6 +29,7 @@ from .passes.arithmetic.guarded_maxima import sum_before_guards
 from .passes.arithmetic.reduced_precision import reduce_precision
 from .passes.arithmetic.rounded_products import round_products
 from .passes.arithmetic.strength_reduction import reduce_strength
+from .passes.complex_split import ComplexSplit
 from .passes.concatenations.index_choices import concatenate_choices
 from .passes.concatenations.merged_slices import merge_slices
 from .passes.concatenations.narrow_sums import narrow_padded_sums
@@ -44,7 +45,7 @@ from .passes.numbering import names_in_order, with_names
 from .passes.positional_values import shrink_positional
 from .passes.random_seeds import Seeds, add_seeds
 from .passes.simplify import simplify
-from .passes.split_complex import Split, split_complex
+from .passes.split_complex import split_complex
 from .passes.unrolled_reductions import Unrolled, is_short, unroll_reductions
 from .refine.search import refined
 from .refine.short_reductions import with_short_unrolled
@@ -210,7 +211,7 @@ class _Simplified:
         The fusion to cut into segments.
     rolled : Fusion
         The fusion before reductions of a few elements were unrolled into pointwise ops.
-    split : Split
+    split : ComplexSplit
         The pairs of reals that complex values became.
     seeds : Seeds
         The hidden inputs of random ops.
@@ -218,7 +219,7 @@ class _Simplified:
 
     fusion: Fusion
     rolled: Fusion
-    split: Split
+    split: ComplexSplit
     seeds: Seeds
 
 
@@ -248,7 +249,7 @@ def _simplified(
     return _Simplified(fusion, rolled, split, seeds)
 
 
-def before_seeds(fusion: Fusion) -> tuple[Fusion, Split]:
+def before_seeds(fusion: Fusion) -> tuple[Fusion, ComplexSplit]:
     """The passes up to the one that numbers random ops: of those that are left, in their order."""
     fusion = join_common_sums(simplify(fusion))
     fusion = reduce_in_memory_order(keep_memory_orders(fusion))

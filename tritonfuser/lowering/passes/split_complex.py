@@ -7,7 +7,7 @@ the rules in the op table. In memory a complex buffer is a real one with a last 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from ...dtypes import Category, DataType, real_dtype
@@ -15,9 +15,7 @@ from ...errors import TritonFuserError
 from ...ir import (
     Arg,
     Const,
-    Dim,
     Fusion,
-    Layout,
     Node,
     Operand,
     Output,
@@ -33,61 +31,19 @@ from ...ops.table import Call, View
 from ...ops.typing_rules import operand_types
 from ...symbolic.queries import assume_same_shape
 from ..access.aliases import BufferView, buffer_strides, requested_order, resolve
+from .complex_split import (
+    IMAG,
+    REAL,
+    VIEW,
+    ComplexSplit,
+    HiddenInput,
+    is_complex,
+    real_view_type,
+)
 from .substitution import Substitution, next_free
 
-VIEW, REAL, IMAG = "view_as_real", "real", "imag"
 
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A hidden real input that a run derives from a complex one.
-
-    Attributes
-    ----------
-    value : Value
-        The hidden input.
-    source : Value
-        The complex input.
-    how : str
-        VIEW for a tensor, whose memory it shares; REAL or IMAG for a scalar.
-    """
-
-    value: Value
-    source: Value
-    how: str
-
-
-@dataclass(frozen=True)
-class Split:
-    """A fusion without complex numbers.
-
-    Attributes
-    ----------
-    fusion : Fusion
-        Complex inputs remain inputs without uses; the hidden inputs follow them.
-    parts : tuple of Part
-        The hidden inputs.
-    results : tuple
-        For each complex output where it lies, in complex numbers: in an input's buffer, or, with
-        ``pairs``, in that of the fusion's output at that position. None for real outputs; empty
-        for a fusion without complex numbers.
-    """
-
-    fusion: Fusion
-    parts: tuple[Part, ...] = ()
-    results: tuple[BufferView | None, ...] = ()
-
-    def rejoined(self, results: tuple[BufferView, ...]) -> tuple[BufferView, ...]:
-        """Where the outputs lie, with complex ones in complex numbers."""
-        if not self.results:
-            return results
-        return tuple(
-            made if wanted is None else replace(wanted, root=made.root)
-            for made, wanted in zip(results, self.results, strict=True)
-        )
-
-
-def split_complex(fusion: Fusion) -> Split:
+def split_complex(fusion: Fusion) -> ComplexSplit:
     """Every complex value as two real ones.
 
     ``mul(x, y)`` -> ``sub(mul(x0, y0), mul(x1, y1))`` and ``add(mul(x0, y1), mul(x1, y0))``, with
@@ -100,14 +56,8 @@ def split_complex(fusion: Fusion) -> Split:
     """
     values = [*fusion.inputs, *(v for n in fusion.nodes for v in (*n.outs, *_operands(n)))]
     if not any(map(is_complex, values)):
-        return Split(fusion)
+        return ComplexSplit(fusion)
     return _Splitter(fusion).run()
-
-
-def is_complex(item: object) -> bool:
-    """Whether an operand or a type is of complex numbers."""
-    found = getattr(item, "dtype", None)
-    return isinstance(found, DataType) and found.info.category is Category.COMPLEX
 
 
 def _operands(node: Node) -> list[Operand]:
@@ -124,7 +74,7 @@ class _Splitter:
         The parts of each complex value so far.
     joined : dict
         Complex value -> the real tensor with a last dim of two that holds it in memory.
-    parts : list of Part
+    parts : list of HiddenInput
         The hidden inputs so far.
     """
 
@@ -135,9 +85,9 @@ class _Splitter:
         self.swap = Substitution()
         self.pairs: dict[Value, Pair] = {}
         self.joined: dict[Value, Value] = {}
-        self.parts: list[Part] = []
+        self.parts: list[HiddenInput] = []
 
-    def run(self) -> Split:
+    def run(self) -> ComplexSplit:
         for node in self.fusion.nodes:
             self.builder.loc = node.loc
             try:
@@ -147,7 +97,7 @@ class _Splitter:
         outputs, results = self._outputs()
         inputs = (*self.fusion.inputs, *(part.value for part in self.parts))
         split = Fusion(inputs, tuple(self.builder.nodes), tuple(outputs))
-        return Split(split, tuple(self.parts), tuple(results))
+        return ComplexSplit(split, tuple(self.parts), tuple(results))
 
     # -- nodes ---------------------------------------------------------------
 
@@ -223,7 +173,7 @@ class _Splitter:
 
     def _part(self, source: Value, type_: Type, how: str) -> Value:
         value = self.builder.new_value(type_)
-        self.parts.append(Part(value, source, how))
+        self.parts.append(HiddenInput(value, source, how))
         return value
 
     # -- results -------------------------------------------------------------
@@ -282,10 +232,3 @@ class _Splitter:
                 whole = self.ops.stride_order(whole, [*(place + 1 for place in order), 0])
             self.joined[value] = whole
         return self.joined[value]
-
-
-def real_view_type(type_: TensorType, strides: tuple[int, ...]) -> TensorType:
-    """The type of ``torch.view_as_real``: a last dim of two, strides doubled."""
-    layout = Layout((), (), (*(2 * stride for stride in strides), 1))
-    dims = (*type_.dims, Dim(2))
-    return TensorType(dims, real_dtype(type_.dtype), type_.is_cpu, layout)

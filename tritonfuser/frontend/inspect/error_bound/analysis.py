@@ -10,10 +10,11 @@ import torch
 from ....cache.keys.signature import signature
 from ....dtypes import Category
 from ....ir import Fusion, Output, Value
+from ....lowering.passes.complex_split import IMAG, REAL, VIEW, HiddenInput
 from ....lowering.passes.concretize import concretize
 from ....lowering.passes.decompose import decompose
 from ....lowering.passes.redundant_nodes import drop_dead
-from ....lowering.passes.split_complex import IMAG, REAL, VIEW, Part, split_complex
+from ....lowering.passes.split_complex import split_complex
 from ....lowering.passes.substitution import next_free
 from ....ops.builder import GraphBuilder
 from ..oracle import as_given, device_of
@@ -65,7 +66,7 @@ def _real_outputs(fusion: Fusion) -> Fusion:
     return Fusion(fusion.inputs, (*fusion.nodes, *builder.nodes), tuple(outputs))
 
 
-def _part(part: Part, given: Any) -> Any:
+def _part(part: HiddenInput, given: Any) -> Any:
     """The real input that stands for a complex one."""
     if part.how == VIEW:
         return torch.view_as_real(given.resolve_conj())
