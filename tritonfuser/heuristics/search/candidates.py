@@ -45,12 +45,12 @@ class Candidates:
         self._grids = [Grid(space.scheduler, each) for each in space.alternatives]
         sizes = [grid.size for grid in self._grids]
         self._first = [sum(sizes[:number]) for number in range(len(sizes) + 1)]
-        self._bounds: list[float] = (ROUNDED_DOWN * self._found_bounds()).tolist()
+        self._bounds: list[float] = (ROUNDED_DOWN * self._bounds_of_all()).tolist()
         self._timed: dict[int, Timed | None] = {}
 
     def numbers(self) -> list[int]:
         """The numbers of all params that satisfy the conditions of the space."""
-        return [n for first, grid in self._each() for n in (first + grid.places).tolist()]
+        return [n for first, grid in self._numbered_grids() for n in (first + grid.places).tolist()]
 
     def bound(self, number: int) -> float:
         """The lower bound of the predicted seconds of params."""
@@ -62,7 +62,9 @@ class Candidates:
 
     def coarse(self) -> list[int]:
         """The numbers of the coarse sample."""
-        return [n for first, grid in self._each() for n in (first + grid.coarse()).tolist()]
+        return [
+            n for first, grid in self._numbered_grids() for n in (first + grid.coarse()).tolist()
+        ]
 
     def neighbours(self, number: int) -> Iterator[int]:
         """The numbers of params that differ by one step of one size, or of the warps."""
@@ -121,7 +123,7 @@ class Candidates:
             return None
         return Timed(number, params, time)
 
-    def _each(self) -> Iterator[tuple[int, Grid]]:
+    def _numbered_grids(self) -> Iterator[tuple[int, Grid]]:
         """The grids, each with the number of its first point."""
         return zip(self._first, self._grids, strict=False)
 
@@ -129,10 +131,10 @@ class Candidates:
         places = enumerate(pairwise(self._first))
         return next((low, self._grids[n]) for n, (low, high) in places if low <= number < high)
 
-    def _found_bounds(self) -> Array:
+    def _bounds_of_all(self) -> Array:
         """The bounds of all numbers."""
         found = np.full(self._first[-1], inf)
-        places = [first + grid.places for first, grid in self._each()]
+        places = [first + grid.places for first, grid in self._numbered_grids()]
         numbers = np.concatenate(places) if places else np.array([], int)
         if not len(numbers):
             return found

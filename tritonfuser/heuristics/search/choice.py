@@ -100,7 +100,7 @@ def _by_rules_or_model(kernels: Kernels, rules: KernelParams) -> HeuristicParams
         return rules
     before = _seconds_with_far_stores(kernels.problem, rules, first) + launch
     after = _seconds_with_far_stores(kernels.problem, found.params, found.time) + launch
-    least_saved = LEAST_SAVED_S * _turns(kernels.problem, found.params)
+    least_saved = LEAST_SAVED_S * _load_turns(kernels.problem, found.params)
     gain = GAIN_OF_PADDED if _is_padded(found.params, rules) else _gain(kernels.problem)
     return found.params if after <= min(gain * before, before - least_saved) else rules
 
@@ -112,7 +112,7 @@ def _is_padded(params: HeuristicParams, rules: KernelParams) -> bool:
     return isinstance(rules, InnerPersistentParams) and bool(rules.tails) and not params.tails
 
 
-def _turns(problem: Problem, params: HeuristicParams) -> float:
+def _load_turns(problem: Problem, params: HeuristicParams) -> float:
     """Number of turns in which a thread loads its elements of a tile of rows; at least 1."""
     sides = (getattr(params, name, 1) for name in ("block_x", "block_m", "block_r"))
     threads = getattr(params, "num_warps", 1) * problem.device.warp_size

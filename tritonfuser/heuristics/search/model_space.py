@@ -152,11 +152,11 @@ def _agrees_with_rules(alternative: Alternative, rules: KernelParams) -> bool:
 
 
 def _with_sizes_varied(alternative: Alternative, rules: KernelParams) -> Alternative:
-    choices = tuple(_values(choice, rules) for choice in alternative.choices)
+    choices = tuple(_varied_or_ruled(choice, rules) for choice in alternative.choices)
     return Alternative(alternative.fixed, choices, alternative.conditions)
 
 
-def _values(choice: Choice, rules: KernelParams) -> Choice:
+def _varied_or_ruled(choice: Choice, rules: KernelParams) -> Choice:
     own = tuple(getattr(rules, name) for name in choice.fields)
     if len(choice.fields) > 1 or choice.fields[0] in VARIED_FIELDS:
         return choice

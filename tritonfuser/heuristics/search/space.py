@@ -127,7 +127,7 @@ class Alternative:
         return None
 
 
-def _made(scheduler: str, values: Values) -> HeuristicParams | None:
+def _params_or_none(scheduler: str, values: Values) -> HeuristicParams | None:
     try:
         return PARAMS[scheduler](**values)
     except ParamsError:
@@ -140,7 +140,7 @@ def params_of(scheduler: str, values: tuple[tuple[str, Any], ...]) -> HeuristicP
 
     Cached: many problems have tiles of the same sizes.
     """
-    return _made(scheduler, dict(values))
+    return _params_or_none(scheduler, dict(values))
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +175,7 @@ class SearchSpace:
 
     def params(self, values: Values) -> HeuristicParams | None:
         """Params with these values; None if they exceed the limits of any kernel."""
-        return _made(self.scheduler, values)
+        return _params_or_none(self.scheduler, values)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data: fields, values and conditions, for other tuners."""
