@@ -11,7 +11,7 @@ from ...errors import TritonFuserError
 from ...heuristics.params import HeuristicParams
 from ...lowering.fuse.flat_kernels import is_slower_joined
 from ...lowering.fuse.scheduler_queries.kernels import is_refused, register_limit_at
-from ...lowering.fuse.scheduler_queries.products import loses
+from ...lowering.fuse.scheduler_queries.products import saves_no_time
 from ...lowering.fuse.scheduler_queries.rows import are_shared, best_parts, wanted_parts
 from ...lowering.fuse.second_sides import second_side
 from ...symbolic.evaluation import AtomValues, evaluator
@@ -119,7 +119,7 @@ _ABOUT: dict[Callable[[Any], Any], str] = {
     are_shared: "whether programs share out rows",
     wanted_parts: "the number of parts of a reduction, and what it is a multiple of,",
     best_parts: "how many parts a reduction has",
-    loses: "whether torch computes a product",
+    saves_no_time: "whether torch computes a product",
     is_slower_joined: "whether flat kernels are one",
     second_side: "the second side of tiles",
 }

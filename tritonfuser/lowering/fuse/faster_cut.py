@@ -25,36 +25,36 @@ def faster_cut(
 
     Sizes that vary have the values of this run.
     """
-    first, second = sorted((one, other), key=lambda way: bytes_and_launches(way, device))
+    first, second = sorted((one, other), key=lambda each: bytes_and_launches(each, device))
     if device.is_cpu or moved_bytes(first) < LEAST_S * device.bandwidth_bytes_per_s:
         return first
     seconds = _certain_seconds(first)
     return second if seconds - _seconds(second) > ERROR * seconds else first
 
 
-def bytes_and_launches(way: SegmentedFusion, device: DeviceProperties) -> float:
+def bytes_and_launches(segmented: SegmentedFusion, device: DeviceProperties) -> float:
     """Seconds of the bytes that all segments read and write, and of their launches."""
-    launches = sum(not piece.finishes for piece in way.segments)
-    return moved_bytes(way) / device.bandwidth_bytes_per_s + launches * device.launch_s
+    launches = sum(not piece.finishes for piece in segmented.segments)
+    return moved_bytes(segmented) / device.bandwidth_bytes_per_s + launches * device.launch_s
 
 
-def _seconds(way: SegmentedFusion) -> float:
+def _seconds(segmented: SegmentedFusion) -> float:
     """The time of all kernels by the cost model, with one launch; without what torch runs."""
-    return launch_seconds(way) + sum(float(time.seconds) for time in _times(way))
+    return launch_seconds(segmented) + sum(float(time.seconds) for time in _times(segmented))
 
 
-def _certain_seconds(way: SegmentedFusion) -> float:
+def _certain_seconds(segmented: SegmentedFusion) -> float:
     """``_seconds`` without the resources of which the model is least certain (``UNCERTAIN``).
 
     A segmentation is not given up for a predicted number of instructions.
     """
     known = (
         max(float(s) for name, s in time.resources.items() if name not in UNCERTAIN)
-        for time in _times(way)
+        for time in _times(segmented)
     )
-    return launch_seconds(way) + sum(LEAST_KERNEL_S + seconds for seconds in known)
+    return launch_seconds(segmented) + sum(LEAST_KERNEL_S + seconds for seconds in known)
 
 
-def _times(way: SegmentedFusion) -> list[KernelTime]:
-    times = map(segment_time, way.segments)
+def _times(segmented: SegmentedFusion) -> list[KernelTime]:
+    times = map(segment_time, segmented.segments)
     return [time for time in times if time is not None]

@@ -47,16 +47,16 @@ def split_as(fusion: Fusion, splits: Sequence[ReductionSplit], field: str) -> Tw
     parts: dict[Value, Parts] = {}
     for place, split in enumerate(splits):
         path = f"{field}[{place}]"
-        value = _of(possible, split.value, f"{path}.value")
+        value = _named_value(possible, split.value, f"{path}.value")
         if value in parts:
             raise ParamsError(f"{path}.value: {split.value} is split already")
-        parts[value] = _parts(fusion, value, split, possible, path)
+        parts[value] = _given_parts(fusion, value, split, possible, path)
     for place, split in enumerate(splits):
-        _refuse_apart(fusion, possible[split.value], parts, f"{field}[{place}].parts")
+        _refuse_unrelated_maximum(fusion, possible[split.value], parts, f"{field}[{place}].parts")
     return split_reductions(fusion, parts)
 
 
-def _of(possible: Mapping[str, Value], name: str, path: str) -> Value:
+def _named_value(possible: Mapping[str, Value], name: str, path: str) -> Value:
     if name not in possible:
         raise ParamsError(
             f"{path}: expected a reduction, a scan or a matrix product "
@@ -65,13 +65,13 @@ def _of(possible: Mapping[str, Value], name: str, path: str) -> Value:
     return possible[name]
 
 
-def _parts(
+def _given_parts(
     fusion: Fusion, value: Value, split: ReductionSplit, possible: Mapping[str, Value], path: str
 ) -> Parts:
     """The parts of a split, in which each step has something to reduce."""
     if isinstance(split.parts, str):
         _refuse_fields(split, path, "interleave", "padded", "remainder")
-        return AlongMaximum(_of(possible, split.parts, f"{path}.parts"))
+        return AlongMaximum(_named_value(possible, split.parts, f"{path}.parts"))
     node = fusion.producers[value]
     return _READERS[type(as_call(node).op.form)](node, split, path)
 
@@ -82,11 +82,11 @@ def _parts_of_reduction(node: Node, split: ReductionSplit, path: str) -> SplitPa
         _refuse_fields(split, path, "remainder")
         if split.padded == -1:
             _refuse_fields(split, path, "interleave")
-    wanted = _wanted(node, split, path)
+    wanted = _parts_of_fields(node, split, path)
     if not _has_two_steps(node, wanted):
         raise ParamsError(
             f"{path}.parts: expected parts of the reduced extents {list(reduced_extents(node))} "
-            f"that leave something to both steps, got {_shown(split.parts)}"
+            f"that leave something to both steps, got {_printable(split.parts)}"
         )
     return wanted
 
@@ -128,7 +128,7 @@ def _parts_of_product(node: Node, split: ReductionSplit, path: str) -> SplitPart
     fits = isinstance(wanted, int) and wanted >= 2 and assume_multiple(inner, wanted)
     if not fits or not isinstance(wanted, int):
         raise ParamsError(
-            f"{path}.parts: expected a divisor of K, {inner}, 2 or more, got {_shown(wanted)}"
+            f"{path}.parts: expected a divisor of K, {inner}, 2 or more, got {_printable(wanted)}"
         )
     return wanted
 
@@ -141,7 +141,7 @@ def _parts_of_scan(node: Node, split: ReductionSplit, path: str) -> SplitParts:
     if not isinstance(wanted, int) or wanted < 2 or not assume_at_most(2 * wanted, extent):
         raise ParamsError(
             f"{path}.parts: expected 2 parts or more of a row of {extent} elements, of 2 elements "
-            f"or more each, got {_shown(wanted)}"
+            f"or more each, got {_printable(wanted)}"
         )
     return wanted
 
@@ -155,7 +155,7 @@ _READERS: dict[type[Form], Callable[[Node, ReductionSplit, str], SplitParts]] = 
 """What reads the parts of an op's split, by the lowering form of the op."""
 
 
-def _wanted(node: Node, split: ReductionSplit, path: str) -> SplitParts:
+def _parts_of_fields(node: Node, split: ReductionSplit, path: str) -> SplitParts:
     """The parts of a reduction as the pass takes them."""
     wanted, extents = split.parts, reduced_extents(node)
     _refuse_padding(node, split, path)
@@ -218,7 +218,9 @@ def _given_factor(wanted: int, extent: int, path: str) -> int:
     return wanted if wanted > 0 else extent // -wanted
 
 
-def _refuse_apart(fusion: Fusion, value: Value, parts: Mapping[Value, Parts], path: str) -> None:
+def _refuse_unrelated_maximum(
+    fusion: Fusion, value: Value, parts: Mapping[Value, Parts], path: str
+) -> None:
     """Refuse a sum in the parts of a maximum where it is not one of exponentials below that."""
     wanted = parts[value]
     if not isinstance(wanted, AlongMaximum):
@@ -235,5 +237,5 @@ def _refuse_apart(fusion: Fusion, value: Value, parts: Mapping[Value, Parts], pa
         )
 
 
-def _shown(parts: object) -> object:
+def _printable(parts: object) -> object:
     return list(parts) if isinstance(parts, tuple) else parts

@@ -139,7 +139,7 @@ class Grouper(Placement):
         if not parts or value not in self.maker.regions.pieced:
             return False
         before = self.graph, self.cuts
-        found = self._tried(parts)
+        found = self._placed_on_trial(parts)
         loaded = replace(found, total_bytes=found.total_bytes + held_bytes(self.fusion, value))
         if pays_in_boxes(whole_work(whole, self.maker), loaded, self.device):
             return True
@@ -153,12 +153,12 @@ class Grouper(Placement):
             self._place(whole)
             return
         before = self.graph, self.cuts
-        as_whole = self._tried([whole])
+        as_whole = self._placed_on_trial([whole])
         if not as_whole.kernels and self._is_quick(whole):
             return
         placed = self.graph, self.cuts
         self.graph, self.cuts = before
-        if not pays_in_boxes(as_whole, self._tried(parts), self.device):
+        if not pays_in_boxes(as_whole, self._placed_on_trial(parts), self.device):
             self.graph, self.cuts = placed
 
     def _is_quick(self, whole: Anchor) -> bool:
@@ -166,7 +166,7 @@ class Grouper(Placement):
         at_once = hint(whole.loops.row_extent) <= threads_at_once(self.device)
         return at_once and not whole.footprint.reducers
 
-    def _tried(self, anchors: Sequence[Anchor]) -> StoreWork:
+    def _placed_on_trial(self, anchors: Sequence[Anchor]) -> StoreWork:
         """Place anchors of a value in a copy of the graph, and keep it; the work of storing it."""
         known = len(self.graph)
         self.graph, self.cuts = self.graph.copy(), {**self.cuts}
@@ -180,7 +180,7 @@ class Grouper(Placement):
         if shared is not None and self._joins(shared, {}):
             return
         if not self._joins(anchor, refusals):
-            self._cut(anchor, refusals)
+            self._record_cut(anchor, refusals)
             self._start(self._empty(anchor), anchor)
 
     def _joins(self, anchor: Anchor, refusals: dict[int, str]) -> bool:
@@ -193,7 +193,7 @@ class Grouper(Placement):
             refusals[group.number] = outcome
         return False
 
-    def _cut(self, anchor: Anchor, refusals: dict[int, str]) -> None:
+    def _record_cut(self, anchor: Anchor, refusals: dict[int, str]) -> None:
         """Record why no kernel takes an anchor in. Kernels that it reads from are named first."""
         kernels = self.graph.kernels
         reasons: list[str] = []

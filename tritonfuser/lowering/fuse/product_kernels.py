@@ -26,7 +26,7 @@ from .grouper import Grouper
 from .product_facts import ProductFacts
 from .rewritten import Rewritten, in_tiles
 from .rules import Rules
-from .scheduler_queries.products import is_slow
+from .scheduler_queries.products import torch_is_faster
 from .scheduler_queries.splits import split
 
 
@@ -86,7 +86,7 @@ def slow_products(grouper: Grouper) -> frozenset[Value]:
         assert product is not None
         fused = _fused_work(grouper, group, group.core, split(problem)[0])
         alone = not fused.has_epilogue and not fused.prologue_bytes
-        if alone or is_slow(product, fused, grouper.device):
+        if alone or torch_is_faster(product, fused, grouper.device):
             found.add(group.core.out)
     return frozenset(found)
 

@@ -30,7 +30,7 @@ def split_reasons(
     """
     split = [v for v in parts if again.fusion.producers.get(v) != grouper.fusion.producers[v]]
     steps = [f"{v.name} is done in two steps, {_purpose(parts[v])}" for v in split]
-    firsts = _firsts(grouper)
+    firsts = _first_values(grouper)
     names = {number: f"the kernel of {value.name}" for number, value in firsts.items()}
     gone = {v: cut for v, cut in grouper.cuts.items() if v not in again.cuts}
     return (*steps, *(f"in one step {with_names(cut, names)}" for cut in gone.values()))
@@ -42,7 +42,7 @@ def _purpose(parts: Parts) -> str:
     return "to share it out over programs"
 
 
-def _firsts(grouper: Grouper) -> dict[int, Value]:
+def _first_values(grouper: Grouper) -> dict[int, Value]:
     """The first value that each group makes. The copy of a scatter belongs to another group."""
     found = {g.number: g.stores[0].value for g in grouper.groups if g.stores}
     made: dict[int, Value] = {}
@@ -62,7 +62,7 @@ def reason_of(group: FusionGroup, ops: int, stores: Sequence[Store]) -> str:
     if group.reduced:
         over = f"{extent(group.parallel)} x {extent(group.reduced)}"
     if group.core is not None:
-        over = core_row(group.core).words(group.core)
+        over = core_row(group.core).description(group.core)
     scattered = sum(s.scatter is not None for s in stores)
     parts = [f"{_count(ops, 'op')} over {over}"]
     if scattered < len(stores):

@@ -1,7 +1,7 @@
 """Whether a value that concatenations piece together is computed faster box by box.
 
-A kernel over all of its elements computes what any element needs, for each. What it takes for that
-is instructions: the bytes are much the same either way.
+A kernel over all of its elements computes, for each of them, what any element needs. That takes
+instructions; the bytes are much the same either way.
 """
 
 from __future__ import annotations
@@ -64,14 +64,14 @@ class StoreWork:
 def pays_in_boxes(whole: StoreWork, boxes: StoreWork, device: DeviceProperties) -> bool:
     """Whether a value is expected to be stored faster box by box than as a whole."""
     sizes = (*_positions(whole), *_positions(boxes), whole.total_bytes, boxes.total_bytes)
-    return choose(env_among(*sizes), pays, (whole, boxes, device))
+    return choose(env_among(*sizes), boxes_are_faster, (whole, boxes, device))
 
 
 def _positions(work: StoreWork) -> list[int]:
     return [positions for positions, _ in work.nests]
 
 
-def pays(facts: tuple[StoreWork, StoreWork, DeviceProperties]) -> bool:
+def boxes_are_faster(facts: tuple[StoreWork, StoreWork, DeviceProperties]) -> bool:
     """Whether the second way to store a value takes less time than the first.
 
     Where it takes no more kernels, it is enough that it takes fewer instructions by ``MARGIN``.

@@ -54,8 +54,8 @@ class Rewritten:
 
 
 @dataclass(frozen=True, slots=True)
-class Common:
-    """What all choices of values in memory have in common.
+class CommonRewrites:
+    """A fusion with the rewrites that come before any choice of values in memory.
 
     Attributes
     ----------
@@ -78,10 +78,10 @@ class Common:
     reads: KnownReads = field(default_factory=KnownReads, compare=False)
 
     @staticmethod
-    def of(fusion: Fusion, pieces: tuple[str, ...] = ()) -> Common:
+    def of(fusion: Fusion, pieces: tuple[str, ...] = ()) -> CommonRewrites:
         """That of a simplified fusion, with some reductions in pieces."""
         found, reread = materialize_shared(reduce_pieces(fusion, pieces))
-        return Common(found, pieces, reread, read_at_many(found))
+        return CommonRewrites(found, pieces, reread, read_at_many(found))
 
     def in_memory(
         self, device: DeviceProperties, materialized: tuple[str, ...] | None

@@ -51,7 +51,7 @@ def with_second_side(problem: Problem) -> Problem:
     if not problem.is_flat:
         return problem
     across = choose(env_of(problem), second_side, problem)
-    return _across(problem, across) if across else problem
+    return _with_side(problem, across) if across else problem
 
 
 def crossing_axes(problem: Problem, axes: tuple[Axis, ...]) -> tuple[Axis, ...]:
@@ -78,7 +78,7 @@ def second_side(problem: Problem) -> tuple[int, ...]:
     worth = (1 - GAIN) * problem.moved_bytes
     best, least = _fastest(problem, (s for s in wasted if wasted[s] > worth), (), least)
     pieces = 0.0 if best else SHORT_PIECES * problem.moved_bytes
-    fewer = (side for side in repeats if _accesses(_across(problem, side)) < _accesses(problem))
+    fewer = (side for side in repeats if _accesses(_with_side(problem, side)) < _accesses(problem))
     others = (*(s for s in wasted if wasted[s] <= worth), *fewer)
     return _fastest(problem, others, best, least, pieces)[0]
 
@@ -98,14 +98,14 @@ def _fastest(
         The additional cost of these sides, as bytes from memory.
     """
     for side in sides:
-        time = _least_time(_across(problem, side))
+        time = _least_time(_with_side(problem, side))
         seconds = float(time.with_more_bytes(more_bytes, problem.device).seconds)
         if seconds < least:
             best, least = side, seconds
     return best, least
 
 
-def _across(problem: Problem, places: tuple[int, ...]) -> Problem:
+def _with_side(problem: Problem, places: tuple[int, ...]) -> Problem:
     return replace(problem, across=places, crossing=prod(problem.axes[p] for p in places))
 
 

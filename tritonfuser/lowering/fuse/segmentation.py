@@ -35,7 +35,7 @@ from .given_rewrites import rewritten_as
 from .grouper import Grouper
 from .product_kernels import Grouped, with_product_kernels
 from .reasons import split_reasons
-from .rewritten import Common, in_two_steps
+from .rewritten import CommonRewrites, in_two_steps
 from .rules import Rules
 from .scheduling import schedule
 from .splits.common_rows import Splits, last_steps
@@ -120,35 +120,37 @@ class Segmenter:
     ) -> None:
         self._fusion, self._device, self._products = fusion, device, products
         self._two_steps, self._misaligned = two_steps, misaligned
-        self._commons: dict[tuple[str, ...], Common] = {}
-        self._wholes: dict[tuple[Rewrites, bool, bool, frozenset[str]], _Whole] = {}
+        self._common_by_pieces: dict[tuple[str, ...], CommonRewrites] = {}
+        self._unsplit_by_choice: dict[
+            tuple[Rewrites, bool, bool, frozenset[str]], _UnsplitGroups
+        ] = {}
 
     def __call__(self, choice: Choice = HEURISTIC) -> SegmentedFusion:
         """The kernels of a choice."""
-        whole = self._whole(choice)
-        splits = _splits(whole.grouped.groups, choice) if self._two_steps else (Splits(),)
-        first, *others = (whole.scheduled(each) for each in splits)
+        unsplit = self._unsplit(choice)
+        splits = _splits(unsplit.grouped.groups, choice) if self._two_steps else (Splits(),)
+        first, *others = (unsplit.scheduled(each) for each in splits)
         return faster_cut(first, others[0], self._device) if others else first
 
-    def common(self, pieces: tuple[str, ...]) -> Common:
+    def common(self, pieces: tuple[str, ...]) -> CommonRewrites:
         """What the choices with these reductions in pieces have in common."""
-        if pieces not in self._commons:
-            self._commons[pieces] = Common.of(self._fusion, pieces)
-        return self._commons[pieces]
+        if pieces not in self._common_by_pieces:
+            self._common_by_pieces[pieces] = CommonRewrites.of(self._fusion, pieces)
+        return self._common_by_pieces[pieces]
 
-    def _whole(self, choice: Choice) -> _Whole:
+    def _unsplit(self, choice: Choice) -> _UnsplitGroups:
         rewritten = self.common(choice.pieces).in_memory(self._device, choice.materialized)
         of_choice = choice.over_rows, choice.rereads_rows, frozenset(choice.stored_flat)
         key = rewritten.rewrites, *of_choice
-        if key not in self._wholes:
+        if key not in self._unsplit_by_choice:
             every = self._products is not ProductPolicy.AUTO
             rules = Rules(self._device, every, self._misaligned, *of_choice)
             grouped = with_product_kernels(rewritten, self._products, rules, self._two_steps)
-            self._wholes[key] = _Whole(grouped, rules)
-        return self._wholes[key]
+            self._unsplit_by_choice[key] = _UnsplitGroups(grouped, rules)
+        return self._unsplit_by_choice[key]
 
 
-class _Whole:
+class _UnsplitGroups:
     """The groups of a fusion before reductions are split, and its kernels by the splits."""
 
     def __init__(self, grouped: Grouped, rules: Rules) -> None:
@@ -165,12 +167,12 @@ class _Whole:
         return made
 
     def _schedule(self, splits: Splits) -> SegmentedFusion:
-        whole = self.grouped
+        unsplit = self.grouped
         if not splits.parts:
-            return schedule(whole.groups, whole.found.rewrites)
-        found = in_two_steps(whole.found, splits.parts)
+            return schedule(unsplit.groups, unsplit.found.rewrites)
+        found = in_two_steps(unsplit.found, splits.parts)
         groups = Grouper(found, self._rules, last_steps(found.fusion, splits.co_reduced))
-        return schedule(groups, found.rewrites, split_reasons(whole.groups, groups, splits.parts))
+        return schedule(groups, found.rewrites, split_reasons(unsplit.groups, groups, splits.parts))
 
 
 def _splits(groups: Grouper, choice: Choice) -> tuple[Splits, ...]:

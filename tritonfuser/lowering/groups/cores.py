@@ -12,7 +12,7 @@ from ...ops.table import Form
 from .anchor import Anchor
 from .anchor_maker import AnchorMaker
 from .fusion_group import FusionGroup
-from .product_core import is_epilogue, product_anchor, product_words
+from .product_core import is_epilogue, product_anchor, product_description
 
 
 class CoreRow(NamedTuple):
@@ -23,18 +23,18 @@ class CoreRow(NamedTuple):
     anchor : callable
         Its anchor. Some operands are loaded though they could be computed.
     joins : callable
-        Whether another anchor may be in its kernel, as far as loops go. It is no core, and no scan.
+        Whether an anchor that is no core and no scan may be in its kernel, as far as loops go.
     words : callable
-        What the kernel runs over.
+        What the kernel runs over, in words.
     """
 
     anchor: Callable[[AnchorMaker, Node, frozenset[Value]], Anchor]
     joins: Callable[[Anchor, FusionGroup], bool]
-    words: Callable[[Node], str]
+    description: Callable[[Node], str]
 
 
 CORES: dict[type[Form], CoreRow] = {
-    Contraction: CoreRow(product_anchor, is_epilogue, product_words),
+    Contraction: CoreRow(product_anchor, is_epilogue, product_description),
 }
 """By the lowering form of the op."""
 

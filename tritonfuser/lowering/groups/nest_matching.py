@@ -85,7 +85,9 @@ def _with_axes(
 
 def _along_rows(anchor: Anchor, group: FusionGroup, maker: AnchorMaker) -> Anchor:
     """The anchor with its rows, or positions, matched with those of a group."""
-    index, guards = _axis_by_axis(anchor, group, maker) or _by_number(anchor, group, maker)
+    index, guards = _matched_by_axis(anchor, group, maker) or _matched_by_number(
+        anchor, group, maker
+    )
     member = None
     if anchor.member is not None:
         operand = next(anchor.member.node.operands()).tensor.sizes
@@ -105,7 +107,7 @@ def _along_rows(anchor: Anchor, group: FusionGroup, maker: AnchorMaker) -> Ancho
     return _walked_in(anchor, group, maker)
 
 
-def _axis_by_axis(
+def _matched_by_axis(
     anchor: Anchor, group: FusionGroup, maker: AnchorMaker
 ) -> tuple[Index, Guards] | None:
     """The element and the guards of a box that is slightly smaller than the nest of a flat group,
@@ -132,11 +134,13 @@ def _axis_by_axis(
     return tuple(substitute(item, at) for item in anchor.index), guards
 
 
-def _by_number(anchor: Anchor, group: FusionGroup, maker: AnchorMaker) -> tuple[Index, Guards]:
+def _matched_by_number(
+    anchor: Anchor, group: FusionGroup, maker: AnchorMaker
+) -> tuple[Index, Guards]:
     """The element and the guards if positions are matched by their row-major number."""
     position = _position(_flat_axes(group, maker))
     guard = Guard(position, 0, extent(anchor.parallel))
-    return _at(anchor, position, maker), () if guard.always else (guard,)
+    return _element_at(anchor, position, maker), () if guard.always else (guard,)
 
 
 def _stored_axes(anchor: Anchor, maker: AnchorMaker) -> tuple[Axis, ...]:
@@ -151,13 +155,13 @@ def _flat_axes(group: FusionGroup, maker: AnchorMaker) -> tuple[Axis, ...]:
     return order_axes(group.parallel, maker.traffic(group.reads, group.stores))
 
 
-def _at(anchor: Anchor, position: Affine, maker: AnchorMaker) -> Index:
+def _element_at(anchor: Anchor, position: Affine, maker: AnchorMaker) -> Index:
     """The element that an anchor computes at a position; positions of a stored value are numbered
     in memory order."""
     if anchor.member is not None or anchor.scatter is not None:
         return unravel(position, anchor.sizes)
     if anchor.part is not None:
-        return _in_box(anchor, _stored_axes(anchor, maker), position)
+        return _element_of_box(anchor, _stored_axes(anchor, maker), position)
     strides = buffer_strides(maker.fusion, anchor.value)
     dims = sorted(range(len(strides)), key=lambda d: -hint(strides[d]))
     places = unravel(position, tuple(anchor.sizes[d] for d in dims))
@@ -170,7 +174,7 @@ def _walked_in(anchor: Anchor, group: FusionGroup, maker: AnchorMaker) -> Anchor
     return replace(anchor, footprint=maker.footprint(anchor, computed_at))
 
 
-def _in_box(anchor: Anchor, axes: tuple[Axis, ...], position: Affine) -> Index:
+def _element_of_box(anchor: Anchor, axes: tuple[Axis, ...], position: Affine) -> Index:
     """The element of its value that an anchor over a box computes at a position of its axes."""
     places = unravel(position, _extents(axes))
     # If the kernel has more positions, a guard bounds the first axis.

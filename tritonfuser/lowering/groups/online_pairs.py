@@ -17,38 +17,41 @@ def online_pairs(fusion: Fusion, members: Mapping[Value, Member]) -> dict[Value,
     for out, member in members.items():
         if member.node.op != "sum":
             continue
-        gap = _gap(fusion, member)
-        top = None if gap is None else _top(fusion, gap, members)
-        if top is not None and top.across == member.across and _same_rows(fusion, member, top):
-            found[out] = top
+        difference = _difference(fusion, member)
+        maximum = None if difference is None else _maximum_of(fusion, difference, members)
+        if maximum is None or maximum.across != member.across:
+            continue
+        if _same_rows(fusion, member, maximum):
+            found[out] = maximum
     return found
 
 
-def _gap(fusion: Fusion, total: Member) -> Node | None:
+def _difference(fusion: Fusion, total: Member) -> Node | None:
     """``x - max(x)`` of a sum of its exponentials; None where these are read from memory."""
-    power = fusion.producers.get(next(total.node.operands()))
-    if power is None or power.op != "exp_nonpositive" or not isinstance(power.args[0], Value):
+    exponential = fusion.producers.get(next(total.node.operands()))
+    if exponential is None or exponential.op != "exp_nonpositive":
         return None
-    gap = fusion.producers.get(power.args[0])
-    return gap if gap is not None and gap.op == "sub" else None
+    (argument,) = exponential.args
+    difference = fusion.producers.get(argument) if isinstance(argument, Value) else None
+    return difference if difference is not None and difference.op == "sub" else None
 
 
-def _top(fusion: Fusion, gap: Node, members: Mapping[Value, Member]) -> Member | None:
+def _maximum_of(fusion: Fusion, difference: Node, members: Mapping[Value, Member]) -> Member | None:
     """The member that is the maximum in a difference ``x - max(x)``."""
-    value = gap.args[1]
+    value = difference.args[1]
     while isinstance(value, Value) and value not in members:
         node = fusion.producers.get(value)
         value = None if node is None else node.args[0]
     return members[value] if isinstance(value, Value) else None
 
 
-def _same_rows(fusion: Fusion, total: Member, top: Member) -> bool:
+def _same_rows(fusion: Fusion, total: Member, maximum: Member) -> bool:
     """Whether the sum reads the maximum and its operand at the index at which the maximum does."""
-    gap = _gap(fusion, total)
-    assert gap is not None
-    x, shift = gap.args
+    difference = _difference(fusion, total)
+    assert difference is not None
+    x, shift = difference.args
     read = Read(shift, total.operand_index) if isinstance(shift, Value) else None
-    while read is not None and read.value != top.node.out:
+    while read is not None and read.value != maximum.node.out:
         maker = fusion.producers[read.value]
         if not isinstance(as_call(maker).op.form, View):
             return False
@@ -57,7 +60,7 @@ def _same_rows(fusion: Fusion, total: Member, top: Member) -> bool:
         read = Read(source.operand, source.index, read.guards)
     return (
         read is not None
-        and read.index == top.index
-        and x == next(top.node.operands())
-        and total.operand_index == top.operand_index
+        and read.index == maximum.index
+        and x == next(maximum.node.operands())
+        and total.operand_index == maximum.operand_index
     )

@@ -54,7 +54,7 @@ def reduced_columns(group: FusionGroup) -> int:
     return extent(group.members[1].across) if len(group.members) > 1 else 0
 
 
-def product_words(node: Node) -> str:
+def product_description(node: Node) -> str:
     """The product's shape in words, for reasons."""
     batch, *sizes = product_sizes(as_call(node))
     over = f"a matrix product of {' x '.join(str(n) for n in sizes)}"

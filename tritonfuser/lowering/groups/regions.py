@@ -77,7 +77,7 @@ class RegionFinder:
         if any(isinstance(op_of(node).form, Random) for node, _ in self.elements.computed(start)):
             return ()  # adjacent elements share random counters
         if value not in self.pieced:
-            alike = (self._like(value, other, boxes) for other, boxes in self._cut.items())
+            alike = (self._cut_like(value, other, boxes) for other, boxes in self._cut.items())
             return next(filter(None, alike), ())
         axes = tuple(self.axes.axis(atom) for atom in self.axes.domain(value))
         boxes = self._boxes(start, axes, count)
@@ -85,7 +85,7 @@ class RegionFinder:
         if len(regions) < 2:
             return ()
         self._cut[value] = regions
-        return tuple(self._at_home(region, value) for region in regions)
+        return tuple(self._over_result_axes(region, value) for region in regions)
 
     def _boxes(self, start: Read, axes: tuple[Axis, ...], count: int | None) -> list[Box]:
         """The boxes of a value: those that pay, or ``count`` of them."""
@@ -115,7 +115,9 @@ class RegionFinder:
         )
         return partitioner.boxes(start.index, axes, MOST_REGIONS)
 
-    def _like(self, value: Value, other: Value, boxes: tuple[Region, ...]) -> tuple[Region, ...]:
+    def _cut_like(
+        self, value: Value, other: Value, boxes: tuple[Region, ...]
+    ) -> tuple[Region, ...]:
         """Regions of ``value`` that match those of ``other``; empty if there are none."""
         sizes, count = value.tensor.sizes, len(boxes)
         known = all(map(is_known_equal, sizes, other.tensor.sizes))
@@ -135,7 +137,7 @@ class RegionFinder:
                 return tuple(Region(box.axes, box.index(index)) for box in cut)
         return ()
 
-    def _at_home(self, region: Region, value: Value) -> Region:
+    def _over_result_axes(self, region: Region, value: Value) -> Region:
         """A region over the axes of the reduction results that it is computed from, if any."""
         read = Read(value, region.index)
         operands, anchored = self.elements.operands, self.elements.anchored

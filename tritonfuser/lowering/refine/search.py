@@ -18,7 +18,7 @@ from functools import cache
 from ...device import DeviceProperties
 from ...ir import Fusion
 from ..cost import LEAST_S, moved_bytes
-from ..fuse.rewritten import Common
+from ..fuse.rewritten import CommonRewrites
 from ..fuse.segmentation import HEURISTIC, Choice
 from ..passes.invariants.materialize import materializable
 from ..segments.segmented_fusion import SegmentedFusion
@@ -95,7 +95,7 @@ def refined(
     if device.is_cpu or moved_bytes(first) < LEAST_S * bandwidth:
         return first
     best, choice = timed_kernels(first, device), Choice(materialized=first.rewrites.invariants)
-    base = cache(lambda pieces: Common.of(fusion, pieces).fusion)
+    base = cache(lambda pieces: CommonRewrites.of(fusion, pieces).fusion)
     times = Times(device, base, make, {choice: best}, worth_trying(best, fusion))
     for other in _with_rows_moved(first, choice):
         found = times(other)

@@ -76,7 +76,7 @@ def _facts_for_splitting(problem: Problem, members: Sequence[Member]) -> Rows:
     )
 
 
-def steps_lose(problem: Problem, rows: int, results: int) -> bool:
+def is_slower_in_steps(problem: Problem, rows: int, results: int) -> bool:
     """Whether a reduction in two steps is slower than one more kernel that reads the data again.
 
     Parameters
@@ -193,7 +193,7 @@ def parts_leave_idle(facts: tuple[Problem, int]) -> bool:
 
 
 def steps_are_slow(facts: tuple[Problem, int, int]) -> bool:
-    """``steps_lose`` in plain numbers: facts are the problem, rows and results.
+    """``is_slower_in_steps`` in plain numbers: facts are the problem, rows and results.
 
     Two steps are slow where a step has too few programs for the device: one for each row, or for
     each cache line of columns.

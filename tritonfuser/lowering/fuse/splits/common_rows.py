@@ -21,7 +21,7 @@ from ...groups.fusion_group import FusionGroup
 from ...passes.splits.parts import Parts
 from ...segments.member import Member
 from ..grouper import Grouper
-from ..scheduler_queries.splits import steps_lose
+from ..scheduler_queries.splits import is_slower_in_steps
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def common_rows(grouper: Grouper, group: FusionGroup, cut_rows: bool) -> Splits:
             continue
         members = [m for g in (host, group) if shared != g.loops.inner for m in g.members]
         parts: dict[Value, Parts] = {m.node.out: _second_steps(grouper, m, shared) for m in members}
-        if all(parts.values()) and not _loses(grouper, host, group, shared):
+        if all(parts.values()) and not _have_too_few_rows(grouper, host, group, shared):
             return Splits(parts, _reduced_in_kernel(host, parts), cuts)
     return Splits()
 
@@ -100,7 +100,7 @@ def _runs_over(read: Read, axes: frozenset[Axis]) -> bool:
     return read.value.is_tensor and axes <= met
 
 
-def _loses(
+def _have_too_few_rows(
     grouper: Grouper, host: FusionGroup, group: FusionGroup, shared: frozenset[Axis]
 ) -> bool:
     """Whether the common rows, or the results, are too few for the device.
@@ -111,7 +111,7 @@ def _loses(
     first = prod(axis.extent for axis in axes)
     results = [g.loops.row_extent for g in (host, group) if shared != g.loops.inner]
     problem = grouper.problem(host)
-    return any(steps_lose(problem, first, number) for number in results)
+    return any(is_slower_in_steps(problem, first, number) for number in results)
 
 
 def _reduced_in_kernel(host: FusionGroup, parts: Iterable[Value]) -> frozenset[Value]:
