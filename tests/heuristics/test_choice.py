@@ -34,7 +34,7 @@ from tritonfuser.heuristics.search.masked_steps import with_masks_for_programs
 from tritonfuser.heuristics.search.model_space import limited_to_rules
 from tritonfuser.heuristics.search.spaces import SPACES
 from tritonfuser.heuristics.search.thresholds import GAIN
-from tritonfuser.heuristics.search.warps import ALIKE, Kernels, spread_over_warps
+from tritonfuser.heuristics.search.warps import MODEL_ERROR, Kernels, spread_over_warps
 from tritonfuser.heuristics.streams import Stream
 from tritonfuser.lowering.cost import segment_time
 
@@ -352,7 +352,7 @@ def test_other_params_are_much_faster_and_fit_the_registers(problem, work, are_p
     is_of_rules = found == rules and same_tile and are_more_warps(rules, params)
     if is_of_rules and Kernels(problem, work).may_spill_registers(rules, before):
         # More warps for a tile that the model left as it is, which may be too large for them all.
-        assert after.seconds + launch <= ALIKE * (before.seconds + launch)
+        assert after.seconds + launch <= MODEL_ERROR * (before.seconds + launch)
         return
     assert is_much_faster and not after.may_spill
     if found != rules:

@@ -38,7 +38,7 @@ GAIN_OF_PADDED = 0.85
 layer norms of random sizes: seven that are predicted at 0.90 to 0.94 times the rules' time take
 0.93 to 1.04 times (1.00 in the geometric mean), one that is predicted at 0.75 takes 0.63."""
 
-AT_ONCE = 64
+LOADED_PER_TURN = 64
 """Elements of a tile that a thread loads at once, about. A thread with more loads them in several
 turns, whose latency the model does not count: such params have to save ``LEAST_SAVED_S`` for each
 turn. H200, sums over columns by tiles of 16 x 1024: 4.6 us by 4 warps, for which 3.7 are predicted,
@@ -116,7 +116,7 @@ def _load_turns(problem: Problem, params: HeuristicParams) -> float:
     """Number of turns in which a thread loads its elements of a tile of rows; at least 1."""
     sides = (getattr(params, name, 1) for name in ("block_x", "block_m", "block_r"))
     threads = getattr(params, "num_warps", 1) * problem.device.warp_size
-    return max(prod(sides) / (AT_ONCE * threads), 1.0)
+    return max(prod(sides) / (LOADED_PER_TURN * threads), 1.0)
 
 
 def much_faster(

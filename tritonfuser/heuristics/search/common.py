@@ -14,11 +14,11 @@ MOST_PER_THREAD = 128
 LEAST_PER_WARP = 8
 """Elements of a tile that a warp has at least. With fewer most of its threads idle."""
 
-DEEPEST = 4
+MOST_STAGES = 4
 """Most stages of a pipeline that are tried. ``num_stages`` may be more."""
 
 LOADS_FIRST = Choice(("loads_first",), ((False,), (True,)))
-"""Whether loads come before what is computed; what the rules say is one of both."""
+"""Whether loads come before what is computed. The rules' choice is one of both."""
 
 
 def powers(low: int, high: int) -> Iterator[int]:

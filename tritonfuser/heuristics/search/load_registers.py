@@ -33,18 +33,19 @@ from ..problem import ElementWork, Problem
 from ..schedulers import kernel_seconds
 from ..streams import Stream
 
-AMPLE = 1.5
+LOWER_OCCUPANCY_FACTOR = 1.5
 """Registers of a limit that lowers occupancy, as a multiple of the predicted ones. Also the least
 of a limit for a loop over rows that prefetches: its loads stay in registers all through a step.
 H200, 21 backwards of norms and softmaxes with all registers that occupancy leaves: the three that
 have such a limit by this rule take 0.75, 0.98 and 1.00 of the time, the others 1.03 (geometric
 mean; 0.91 to 1.37)."""
 
-ENOUGH = 1.25
+KEPT_OCCUPANCY_FACTOR = 1.25
 """Least registers of a limit that keeps occupancy, as a multiple of the predicted ones."""
 
-ENOUGH_FOR_ONE_LOAD = 1.1
-"""``ENOUGH`` for kernels that load one tensor: with fewer registers the compiler may spill."""
+ONE_LOAD_FACTOR = 1.1
+"""``KEPT_OCCUPANCY_FACTOR`` for kernels that load one tensor: with fewer registers the compiler may
+spill."""
 
 COMPUTE_RESOURCES = ("instructions", "special functions")
 """Resources that profit from occupancy more than from loads in flight."""
@@ -86,15 +87,15 @@ def _register_limit(
     share = ceil_div(tile.programs, problem.device.sm_count)
     left = registers_for_threads(problem.device, share * threads)
     if tile.over_rows:
-        return _with_all_resident(problem.device, share, threads, AMPLE * wanted)
+        return _with_all_resident(problem.device, share, threads, LOWER_OCCUPANCY_FACTOR * wanted)
     several = len(problem.full_loads) > 1
-    least = (ENOUGH if several else ENOUGH_FOR_ONE_LOAD) * wanted
+    least = (KEPT_OCCUPANCY_FACTOR if several else ONE_LOAD_FACTOR) * wanted
     if left >= (least if several else wanted):
         return _with_all_resident(problem.device, share, threads, least)
     if tile.steps < FEWEST_STEPS:
         return 0
     is_compute_bound = time.limit in COMPUTE_RESOURCES
-    factor = 1 if is_compute_bound else AMPLE
+    factor = 1 if is_compute_bound else LOWER_OCCUPANCY_FACTOR
     limit = _with_fewer_resident(problem.device, threads, wanted * factor)
     hoists = limit >= hoisted_registers(problem, params, wanted)
     return limit if hoists or not is_compute_bound else 0

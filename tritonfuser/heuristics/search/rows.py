@@ -14,7 +14,7 @@ from ..integers import next_power_of_2
 from ..params import MAX_TAILS, PARAMS
 from ..problem import Problem
 from ..row_tiling import block_and_tails, loop_tails, peeled_step, tile_row
-from .common import DEEPEST, LOADS_FIRST, fits_threads, powers, rows_up_to, warps
+from .common import LOADS_FIRST, MOST_STAGES, fits_threads, powers, rows_up_to, warps
 from .orders import with_orders
 from .shared_rows import shared_rows
 from .space import Alternative, AtMost, Choice, SearchSpace
@@ -22,18 +22,18 @@ from .space import Alternative, AtMost, Choice, SearchSpace
 STEPS = (32, 1 << 15)
 """Least and most elements of a row in a step of a loop."""
 
-FEWEST_OF_COLUMNS = 16
-"""Those of a reduction of columns: a thread has neighbours of x, and may have registers for the
-sums of few positions of r. H200, kernels of models, random definitions and the suite: twelve for
-which the model then prefers steps of 16 take 0.92 to 1.01 times as long (0.97 in the geometric
-mean). For fourteen it would prefer steps of 8: 0.83 to 1.23 times by these, 0.85 to 1.05 by steps
-of 16 (0.97 both)."""
+LEAST_COLUMN_STEP = 16
+"""Least elements of a column in a step of a loop over columns: a thread has neighbours of x, and
+may have registers for the sums of few positions of r. H200, kernels of models, random definitions
+and the suite: twelve for which the model then prefers steps of 16 take 0.92 to 1.01 times as long
+(0.97 in the geometric mean). For fourteen it would prefer steps of 8: 0.83 to 1.23 times by these,
+0.85 to 1.05 by steps of 16 (0.97 both)."""
 
 MOST_ROWS = 512
 """Most rows of a program."""
 
 MOST_STAGED = 256
-"""Most rows of a step of a loop over rows, of which each thread has some whole."""
+"""Most rows of a step of a loop over rows, where each thread has whole rows."""
 
 UNROLLED = (4, 2, 1)
 """Steps in one pass of a loop that are tried. H200, 88 loops without a pipeline, of the suite and
@@ -41,10 +41,13 @@ of random and recorded definitions: by two they take 0.66 to 1.29 times as long 
 0.72 to 1.76 times (0.99 and 1.01 in the geometric mean), by the best of the three 0.97. Which is
 faster depends on what ptxas makes of it, which the cost model does not tell."""
 
-AHEAD = (*((stages, False) for stages in range(1, DEEPEST + 1)), (1, True))
+STAGES_OR_PREFETCH = (*((stages, False) for stages in range(1, MOST_STAGES + 1)), (1, True))
 """Stages of loops over rows, and whether loads are prefetched into registers instead."""
 
-STAGES_OR_UNROLLED = (*((1, steps) for steps in UNROLLED), *((n, 1) for n in range(2, DEEPEST + 1)))
+STAGES_OR_UNROLLED = (
+    *((1, steps) for steps in UNROLLED),
+    *((n, 1) for n in range(2, MOST_STAGES + 1)),
+)
 """Stages of loops along rows, and steps in one pass of those without a pipeline. Neighbours differ
 by a step."""
 
@@ -57,8 +60,8 @@ def rows_space(scheduler: str, problem: Problem) -> SearchSpace:
         tiles = Choice(("block_r", "tails", "align"), whole)
         choices = (_rows(problem), tiles, LOADS_FIRST, warps(problem))
         sides = fits_threads(problem, "block_x", "block_r")
-        apart = {"staged": False} if staged else {}
-        found.append(Alternative({"persistent": True, **apart}, choices, sides))
+        not_staged = {"staged": False} if staged else {}
+        found.append(Alternative({"persistent": True, **not_staged}, choices, sides))
     found += _loops(scheduler, problem)
     alternatives = with_orders(problem, found)
     if staged:
@@ -71,9 +74,9 @@ def rows_space(scheduler: str, problem: Problem) -> SearchSpace:
 def _staged(
     problem: Problem, rows: str, most: int, tile: Choice, fixed: Mapping[str, bool]
 ) -> Iterator[Alternative]:
-    """Short rows that lie one behind the other, of which each thread has some, whole.
+    """Tiles of short rows that are adjacent in memory, of which each thread has some whole rows.
 
-    In the order of axes of the rules: in others they are no runs of memory.
+    Their axes are in the rules' order: in others, the rows are not adjacent.
     """
     short = tuple(value for value in tile.values if value[0] in TILES)
     if not short or not may_be_staged(problem):
@@ -121,7 +124,7 @@ def _vector(scheduler: str, problem: Problem) -> int:
 def _loops(scheduler: str, problem: Problem) -> Iterator[Alternative]:
     """Rows that a loop reads in several steps, which may begin at vectors."""
     columns = scheduler == "reduction" and not problem.inner
-    low, high = (FEWEST_OF_COLUMNS, STEPS[1]) if columns else STEPS
+    low, high = (LEAST_COLUMN_STEP, STEPS[1]) if columns else STEPS
     most = min(next_power_of_2(problem.reduced) // 2, high)
     if most < min(low, 2):
         return
@@ -140,8 +143,8 @@ def _loops(scheduler: str, problem: Problem) -> Iterator[Alternative]:
 
 
 def _steps_of_columns(problem: Problem, blocks: Iterable[int]) -> Choice:
-    """Steps of a loop over columns: of each block with the last one in the loop, with masks, then
-    with it behind the loop, where that can be."""
+    """Steps of a loop over columns: for each block, with the last step masked in the loop, then
+    with the last step peeled, if it can be."""
     ends = ((block, tails) for block in blocks for tails in ((), peeled_step(problem, block)))
     return Choice(("block_r", "tails"), tuple(dict.fromkeys(ends)))
 
@@ -182,7 +185,7 @@ def inner_outer_space(problem: Problem) -> SearchSpace:
     choices = (
         Choice.of("block_m", rows_up_to(rows, 64)),
         Choice(("block_r", "tails"), tuple(sorted(whole))),
-        Choice(("num_stages", "prefetch"), AHEAD),
+        Choice(("num_stages", "prefetch"), STAGES_OR_PREFETCH),
         warps(problem),
     )
     sides = fits_threads(problem, "block_m", "block_r")

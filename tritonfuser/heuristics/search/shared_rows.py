@@ -17,7 +17,7 @@ from ..looped_rows.row_parts import (
 )
 from ..params import MAX_TAILS
 from ..problem import Problem
-from .common import DEEPEST, fits_threads, powers, warps
+from .common import MOST_STAGES, fits_threads, powers, warps
 from .space import Alternative, AtMost, Choice
 
 PROGRAMS = tuple(powers(1, 8))
@@ -68,7 +68,7 @@ def _have_room(problem: Problem, residents: Residents, parts: int, width: int) -
     """Whether as many stages of parts of this width have room as of parts without anything behind
     the end of a row, which ``_stages_have_room`` asks about."""
     room, equal = residents.stage_bytes, stage_bytes(problem, problem.reduced)
-    stages = [n for n in range(DEEPEST) if n * equal <= room * parts]
+    stages = [n for n in range(MOST_STAGES) if n * equal <= room * parts]
     return max(stages) * stage_bytes(problem, width) <= room
 
 
@@ -79,7 +79,7 @@ def _alternative(
     choices = (
         Choice(("parts", "block_r", "tails", "align"), tuple(tiles)),
         Choice(("num_warps", "max_registers"), threads),
-        Choice.of("num_stages", range(1, DEEPEST + 1)),
+        Choice.of("num_stages", range(1, MOST_STAGES + 1)),
         Choice.of("delay", DELAYS),
     )
     conditions = (

@@ -25,7 +25,7 @@ MOST_WARPS = 16
 """Most warps of a program that is predicted. With more, a thread has 64 registers at most, and the
 estimate of registers is too rough for so few."""
 
-ALIKE = 1.03
+MODEL_ERROR = 1.03
 """Ratio of predicted times, each with a launch, that is within the error of the model."""
 
 
@@ -98,7 +98,7 @@ class Kernels:
 
     def within_model_error(self, seconds: float, others: float) -> bool:
         """Whether a kernel is as fast as another, or slower by no more than the model's error."""
-        return seconds + self.launch_s <= ALIKE * (others + self.launch_s)
+        return seconds + self.launch_s <= MODEL_ERROR * (others + self.launch_s)
 
 
 def are_many_warps(warps: int) -> bool:
