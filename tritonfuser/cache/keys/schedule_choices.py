@@ -12,7 +12,7 @@ from ...heuristics.params import HeuristicParams
 from ...lowering.fuse.flat_kernels import is_slower_joined
 from ...lowering.fuse.scheduler_queries.kernels import is_refused, register_limit_at
 from ...lowering.fuse.scheduler_queries.products import saves_no_time
-from ...lowering.fuse.scheduler_queries.rows import are_shared, best_parts, wanted_parts
+from ...lowering.fuse.scheduler_queries.split_answers import are_shared, best_parts, wanted_parts
 from ...lowering.fuse.second_sides import second_side
 from ...symbolic.evaluation import AtomValues, evaluator
 from ...symbolic.guards import Choice

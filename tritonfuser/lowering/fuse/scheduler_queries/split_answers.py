@@ -1,4 +1,4 @@
-"""How reductions are split, in plain numbers: the questions that ``splits.py`` asks by ``choose``.
+"""How reductions are split, in plain numbers: the answers to the questions of ``splits.py``.
 
 A question is asked at the sizes of a run, and again at other sizes, so its facts are ints.
 """
@@ -28,7 +28,7 @@ from .uneven_shares import (
 
 
 @dataclass(frozen=True)
-class Rows:
+class SplitFacts:
     """The facts that decide how the reductions of a problem are split.
 
     Attributes
@@ -70,36 +70,36 @@ def wanted_parts(problem: Problem) -> tuple[int, int]:
     return schedulers.split(problem), schedulers.interleave(problem)
 
 
-def are_shared(rows: Rows) -> bool:
+def are_shared(facts: SplitFacts) -> bool:
     """Whether rows can be shared by about as many programs as wanted, or by enough of them."""
-    count, interleave = wanted_parts(rows.problem)
-    found = part_count(exact_parts(rows.extents, count, interleave, rows.known))
+    count, interleave = wanted_parts(facts.problem)
+    found = part_count(exact_parts(facts.extents, count, interleave, facts.known))
     if 4 * found >= 3 * count:
         return True
-    each = schedulers.propose(rows.problem).row_parts
-    programs = found * rows.problem.outer_batch * each
-    if not leaves_idle(rows.problem, programs):
+    each = schedulers.propose(facts.problem).row_parts
+    programs = found * facts.problem.outer_batch * each
+    if not leaves_idle(facts.problem, programs):
         return True
-    shares = _uneven_shares(rows, count, interleave)
+    shares = _uneven_shares(facts, count, interleave)
     if shares is None:
         return False
-    programs = programs_of_shares(rows.extents, shares) * rows.problem.outer_batch * each
-    return not leaves_idle(rows.problem, programs)
+    programs = programs_of_shares(facts.extents, shares) * facts.problem.outer_batch * each
+    return not leaves_idle(facts.problem, programs)
 
 
-def _uneven_shares(rows: Rows, count: int, interleave: int) -> Padded | None:
+def _uneven_shares(facts: SplitFacts, count: int, interleave: int) -> Padded | None:
     """The best shares where the last one may have fewer rows; None where that is not allowed."""
-    if not rows.allows_uneven:
+    if not facts.allows_uneven:
         return None
-    return uneven_shares(rows.problem, rows.extents, count, interleave, rows.varies)
+    return uneven_shares(facts.problem, facts.extents, count, interleave, facts.varies)
 
 
-def shares_of(rows: Rows, count: int, interleave: int) -> Parts:
+def shares_of(facts: SplitFacts, count: int, interleave: int) -> Parts:
     """The shares of rows for reductions over them: even ones, unless uneven ones are faster."""
-    problem, extents = rows.problem, rows.extents
-    even = exact_parts(extents, count, interleave, rows.known)
+    problem, extents = facts.problem, facts.extents
+    even = exact_parts(extents, count, interleave, facts.known)
     exact = part_count(even)
-    found = _uneven_shares(rows, count, interleave)
+    found = _uneven_shares(facts, count, interleave)
     if found is None:
         return even
     times = (
@@ -114,59 +114,59 @@ def shares_of(rows: Rows, count: int, interleave: int) -> Parts:
     return found if UNEVEN_LOSS * uneven_time <= even_time else even
 
 
-def best_parts(rows: Rows) -> Parts:
+def best_parts(facts: SplitFacts) -> Parts:
     """How to split the reductions. The count of ``Padded`` and ``Remainder`` parts is left at 0.
 
     ``count_at`` gives it for each size. A row is split along its outermost dim, so that parts are
     contiguous. An extent that varies has few known divisors, and is padded.
     """
-    count, interleave = wanted_parts(rows.problem)
+    count, interleave = wanted_parts(facts.problem)
     if count < 2:
         return 1
-    if rows.allows_uneven:
-        found = shares_of(rows, count, interleave)
+    if facts.allows_uneven:
+        found = shares_of(facts, count, interleave)
         return replace(found, count=0) if isinstance(found, Padded) else found
-    free = rows.allows_padding and not rows.moments
-    many = rows.extents[0] > 2 * count
-    remainder = Remainder(0, aligned_parts(rows.problem, count, interleave))
-    if free and rows.known[0] != rows.extents[0] and many:
-        return (
-            remainder
-            if rows.allows_remainder
-            else Padded(0, 0, interleaved=1 < interleave <= count)
-        )
-    exact = (
-        prod(interleaved_factors(rows.extents, count, interleave, rows.known)) if interleave else 1
-    )
-    if exact > 1 and (not rows.allows_padding or is_near(exact, count)):
-        return Interleaved(exact, interleave)
-    if not rows.allows_padding:
-        return exact_parts(rows.extents, count, 0, rows.known)
-    found = neighbouring_parts(rows.problem, rows.extents, count, rows.known)
-    if isinstance(found, int) and not splits_well(rows.extents, count, rows.known):
-        if rows.allows_remainder and many:
+    if not facts.allows_padding:
+        return exact_parts(facts.extents, count, interleave, facts.known)
+    return _padded_if_needed(facts, count, interleave)
+
+
+def _padded_if_needed(facts: SplitFacts, count: int, interleave: int) -> Parts:
+    """Parts that divisors give; padded ones, or a remainder, where divisors are too few."""
+    many = facts.extents[0] > 2 * count
+    remainder = Remainder(0, aligned_parts(facts.problem, count, interleave))
+    if not facts.moments and facts.known[0] != facts.extents[0] and many:
+        interleaved = 1 < interleave <= count
+        return remainder if facts.allows_remainder else Padded(0, 0, interleaved)
+    if interleave:
+        exact = prod(interleaved_factors(facts.extents, count, interleave, facts.known))
+        if exact > 1 and is_near(exact, count):
+            return Interleaved(exact, interleave)
+    found = neighbouring_parts(facts.problem, facts.extents, count, facts.known)
+    if isinstance(found, int) and not splits_well(facts.extents, count, facts.known):
+        if facts.allows_remainder and many:
             return remainder
-        return Padded(place_of_longest(rows.extents), 0)
+        return Padded(place_of_longest(facts.extents), 0)
     return found
 
 
-def count_at(facts: tuple[Padded | Remainder, Rows]) -> int:
+def count_at(question: tuple[Padded | Remainder, SplitFacts]) -> int:
     """The number of parts: 2 or more, each of two elements or more where there are four.
 
     Padded parts always have a row more than ``rows // count``, so that there is padding at all
     sizes. A count that divides the rows would give, for instance, parts of 9 rows where 8 are
     wanted, and these need a block of 16.
     """
-    padded, rows = facts
-    count, interleave = wanted_parts(rows.problem)
-    if isinstance(padded, Remainder):
-        count = max(min(count, (rows.extents[0] - 1) // 2), 2)
-        return parts_at_size(rows.problem, rows.extents[0], count, padded.multiple_of)
-    if rows.allows_uneven:
-        return shares_at(rows.extents, padded, count, interleave)
-    size = rows.extents[padded.place]
+    parts, split = question
+    count, interleave = wanted_parts(split.problem)
+    if isinstance(parts, Remainder):
+        count = max(min(count, (split.extents[0] - 1) // 2), 2)
+        return parts_at_size(split.problem, split.extents[0], count, parts.multiple_of)
+    if split.allows_uneven:
+        return shares_at(split.extents, parts, count, interleave)
+    size = split.extents[parts.place]
     count = max(min(count, size // 2), 2)
-    if padded.interleaved and count > interleave:
+    if parts.interleaved and count > interleave:
         count -= count % interleave
         return count + interleave if size % count == 0 else count
     return equal_shares(size, count)

@@ -29,7 +29,7 @@ from ...passes.splits.remainders import may_leave_remainder
 from ...problem_sizes import env_of
 from ...segments.member import Member
 from .parts_with_remainder import remainder_of
-from .rows import Rows, are_shared, best_parts, count_at, shares_of, wanted_parts
+from .split_answers import SplitFacts, are_shared, best_parts, count_at, shares_of, wanted_parts
 
 FIRST_RESULT_BYTES = 4
 """Bytes of a partial result."""
@@ -56,17 +56,17 @@ def shares_rows(problem: Problem, member: Member) -> bool:
     return choose(env_of(problem), are_shared, _facts_for_sharing(problem, member))
 
 
-def _facts_for_sharing(problem: Problem, member: Member) -> Rows:
+def _facts_for_sharing(problem: Problem, member: Member) -> SplitFacts:
     extents = reduced_extents(member.node)
     sums = isinstance(as_call(member.node).op.form, Reduction) and not problem.on_cpu
     varies = env_of(problem) is not None
     known = known_divisors(extents)
-    return Rows(problem, extents, known, False, allows_uneven=sums, varies=varies)
+    return SplitFacts(problem, extents, known, False, allows_uneven=sums, varies=varies)
 
 
-def _facts_for_splitting(problem: Problem, members: Sequence[Member]) -> Rows:
+def _facts_for_splitting(problem: Problem, members: Sequence[Member]) -> SplitFacts:
     extents = reduced_extents(members[0].node)
-    return Rows(
+    return SplitFacts(
         problem,
         extents,
         known_divisors(extents),
