@@ -74,7 +74,7 @@ def concretize(fusion: Fusion, signature: InputSignature) -> Fusion:
     known: dict[Value, Operand] = {}
     inputs: list[Value] = []
     for value, spec in zip(fusion.inputs, signature, strict=True):
-        concrete = _input(value, spec)
+        concrete = _concrete_input(value, spec)
         inputs.append(concrete)
         known[value] = concrete
         if isinstance(spec, ScalarSpec) and spec.value is not None:
@@ -82,11 +82,12 @@ def concretize(fusion: Fusion, signature: InputSignature) -> Fusion:
     nodes: list[Node] = []
     for node in depth_first(fusion):
         try:
-            nodes.extend(_node(node, known))
+            nodes.extend(_concrete_nodes(node, known))
         except TritonFuserError as error:
             raise _of_inputs(error).located(node.loc) from error.__cause__
     outputs = tuple(
-        Output(_value(known[o.value]), _alias(o, known), o.hidden) for o in fusion.outputs
+        Output(_as_value(known[o.value]), _concrete_alias(o, known), o.hidden)
+        for o in fusion.outputs
     )
     return Fusion(tuple(inputs), tuple(nodes), outputs)
 
@@ -98,11 +99,11 @@ def _of_inputs(error: TritonFuserError) -> TritonFuserError:
     return InputShapeError(error.message, loc=error.loc, hint=error.hint)
 
 
-def _alias(output: Output, known: dict[Value, Operand]) -> Value | None:
+def _concrete_alias(output: Output, known: dict[Value, Operand]) -> Value | None:
     """The input that an output is written into, which has its shape."""
     if output.alias_of is None:
         return None
-    made, into = _value(known[output.value]), _value(known[output.alias_of])
+    made, into = _as_value(known[output.value]), _as_value(known[output.alias_of])
     if not assume_same_shape(made.tensor.sizes, into.tensor.sizes):
         raise InputShapeError(
             f"add_output: {made.name} of shape {list(made.tensor.sizes)} cannot be written into "
@@ -117,13 +118,15 @@ def _alias(output: Output, known: dict[Value, Operand]) -> Value | None:
     return into
 
 
-def _value(operand: Operand) -> Value:
+def _as_value(operand: Operand) -> Value:
+    """An operand that is no constant."""
     if not isinstance(operand, Value):
         raise DefinitionError("a scalar cannot be an output of a fusion")
     return operand
 
 
-def _input(value: Value, spec: InputSpec) -> Value:
+def _concrete_input(value: Value, spec: InputSpec) -> Value:
+    """An input with the sizes, strides and dtype of its tensor."""
     if isinstance(spec, ScalarSpec):
         return value
     declared = value.tensor
@@ -142,14 +145,15 @@ def _input(value: Value, spec: InputSpec) -> Value:
     return Value(value.index, type_)
 
 
-def _node(node: Node, known: dict[Value, Operand]) -> list[Node]:
-    """The node over concrete operands: none where its result is now a constant."""
+def _concrete_nodes(node: Node, known: dict[Value, Operand]) -> list[Node]:
+    """The node over concrete operands, as a list; empty where its result is a constant now."""
     call = as_call(node)
     args = tuple(
-        _arg(node.op, arg, param, known) for arg, param in _operand_params(call.op, node.args)
+        _concrete_arg(node.op, arg, param, known)
+        for arg, param in _operand_params(call.op, node.args)
     )
     call = Call(call.op, args, call.attrs)
-    folded = _constant(call, node)
+    folded = _constant_result(call, node)
     if folded is not None:
         known[node.out] = folded
         return []
@@ -161,11 +165,13 @@ def _node(node: Node, known: dict[Value, Operand]) -> list[Node]:
 
 
 def _operand_params(op: Op, args: tuple[Arg, ...]) -> list[tuple[Arg, Kind]]:
+    """Each operand with the kind of its parameter."""
     kinds = [p.kind for p in op.params if p.kind.is_operand]
     return list(zip(args, kinds, strict=True))
 
 
-def _arg(op: str, arg: Arg, kind: Kind, known: dict[Value, Operand]) -> Arg:
+def _concrete_arg(op: str, arg: Arg, kind: Kind, known: dict[Value, Operand]) -> Arg:
+    """An operand, or a list of them, as it is at these sizes."""
     if isinstance(arg, tuple):
         items = tuple(known[a] if isinstance(a, Value) else a for a in arg)
         return tuple(_extent(op, item) for item in items) if kind is Kind.EXTENTS else items
@@ -174,6 +180,7 @@ def _arg(op: str, arg: Arg, kind: Kind, known: dict[Value, Operand]) -> Arg:
 
 
 def _is_expanded(size: int, stride: int, declared: Dim) -> bool:
+    """Whether the positions of a dim share memory."""
     return assume_less(1, size) and (assume_equal(stride, 0) or declared.expanded)
 
 
@@ -192,7 +199,8 @@ def _extent(op: str, item: Operand) -> Operand:
     return Const(integer(item.value), DataType.Int)
 
 
-def _constant(call: Call, node: Node) -> Const | None:
+def _constant_result(call: Call, node: Node) -> Const | None:
+    """The result of a node on sizes or constant scalars; None for any other."""
     if isinstance(call.op.form, HostScalar):
         dim = call.attrs["dim"]
         assert isinstance(dim, int)

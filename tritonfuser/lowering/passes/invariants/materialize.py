@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from ....device import DeviceProperties
@@ -21,9 +21,9 @@ from ...access.rough_instructions import is_fused, load_instructions
 from ..redundant_nodes import drop_dead
 from ..rewriting import viewed_results
 from ..substitution import Substitution, next_free, rebuilt
-from .areas import areas_of
+from .areas import Area, areas_of
 from .candidates import candidates
-from .counts import computed
+from .counts import Computed, computed
 from .exact_dtypes import narrowed
 from .gain import Balance, gain
 from .kept_orders import orders
@@ -57,16 +57,19 @@ def choose_invariants(fusion: Fusion, device: DeviceProperties) -> tuple[str, ..
     chosen: list[str] = []
     for area in areas_of(fusion) if after.materialized else ():
         stored = [node.out for node in area.nodes if node.out in after.materialized]
-        if stored:
-            balance = Balance(
-                bytes_moved=area.bytes_moved(before),
-                instructions=area.instructions(before),
-                stored_bytes=sum(v.tensor.numel * v.dtype.info.bytes for v in stored),
-                instructions_after=area.instructions(after),
-            )
-            if pays(balance, device):
-                chosen += [value.name for value in stored]
+        if stored and pays(_balance(area, stored, before, after), device):
+            chosen += [value.name for value in stored]
     return tuple(chosen)
+
+
+def _balance(area: Area, stored: Iterable[Value], before: Computed, after: Computed) -> Balance:
+    """What the kernels of an area compute and move before and after values are materialized."""
+    return Balance(
+        bytes_moved=area.bytes_moved(before),
+        instructions=area.instructions(before),
+        stored_bytes=sum(v.tensor.numel * v.dtype.info.bytes for v in stored),
+        instructions_after=area.instructions(after),
+    )
 
 
 @dataclass(frozen=True)
