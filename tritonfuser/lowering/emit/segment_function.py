@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from ...ir import Value
 from ...ops.builder import op_of
 from ...ops.table import View
+from ...symbolic.shape_env import ShapeEnv
 from ...symbolic.size_text import atoms_in
 from ..access.index_dims import indexes
 from ..kernel_source import InPlace, passed_dtype
@@ -122,7 +123,28 @@ def segment_function(
     """
     context = launch.context
     segment = without_pipeline_if_checked(tiled.segment, context.check_bounds)
-    facts = replace(
+    writer = KernelBody(_facts_in(launch, tiled, segment, fresh), tiled.nest)
+    body = without_unused([*scalar_lines(segment, context.seeds), *writer.write()])
+    replacing, body = in_place(context.fusion, tiled, writer, body)
+    body = body or [Line("pass")]
+    values = tuple(dict.fromkeys((*segment.inputs, *segment.outputs)))
+    return SegmentFunction(
+        segment=segment,
+        values=values,
+        parameters=(PROGRAM, *map(argument_name, values), *_numbers_in(body, context.env)),
+        blocks=tuple(name for name, _ in tiled.nest.constants),
+        constants=tuple((f"{segment.name.upper()}_{n}", size) for n, size in tiled.nest.constants),
+        body=tuple(body),
+        narrow=frozenset(unvectorized(writer.loaded, tiled.inputs, tiled.nest.tiles)),
+        in_place=replacing,
+    )
+
+
+def _facts_in(
+    launch: KernelFacts, tiled: TiledSegment, segment: Segment, fresh: frozenset[Value]
+) -> KernelFacts:
+    """The facts of a segment that the kernel of another one computes."""
+    return replace(
         launch,
         segment=segment,
         stored=tiled.inputs,
@@ -132,22 +154,10 @@ def segment_function(
         program=PROGRAM,
         launch_stages=launch.segment.kernel_params.num_stages,
     )
-    writer = KernelBody(facts, tiled.nest)
-    body = without_unused([*scalar_lines(segment, context.seeds), *writer.write()])
-    replacing, body = in_place(context.fusion, tiled, writer, body)
-    body = body or [Line("pass")]
-    values = tuple(dict.fromkeys((*segment.inputs, *segment.outputs)))
+
+
+def _numbers_in(body: list[Line], env: ShapeEnv | None) -> tuple[str, ...]:
+    """The sizes, and the inverses of divisors, that lines use: arguments of the kernel."""
     text = "\n".join(line.code for line in body)
-    env = context.env
     sizes = () if env is None else tuple(atom.name for atom in atoms_in(env, text))
-    inverses = tuple(arg.name for arg in inverses_in(text))
-    return SegmentFunction(
-        segment=segment,
-        values=values,
-        parameters=(PROGRAM, *map(argument_name, values), *sizes, *inverses),
-        blocks=tuple(name for name, _ in tiled.nest.constants),
-        constants=tuple((f"{segment.name.upper()}_{n}", size) for n, size in tiled.nest.constants),
-        body=tuple(body),
-        narrow=frozenset(unvectorized(writer.loaded, tiled.inputs, tiled.nest.tiles)),
-        in_place=replacing,
-    )
+    return (*sizes, *(arg.name for arg in inverses_in(text)))

@@ -6,7 +6,7 @@ name that the value has in the definition.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import replace
 
 from ...dtypes import DataType
@@ -23,7 +23,7 @@ from ..access.read_footprint import Read, is_reducer, merge_guards, reads, sourc
 from ..access.rounded_casts import RoundedCasts
 from .expressions import cast_text, filled, last_value, number, typed, zero
 from .generated_values import GeneratedValues, operands_by_name
-from .lines import Name, common_run
+from .lines import Name, Run, common_run
 from .memory.masked_loads import after_op
 from .memory.repeated_loads import RepeatWriter
 
@@ -189,15 +189,20 @@ class ValueWriter:
         known = self.writer.find(("computed", text, out))
         if known is not None:
             return known
-        dims = frozenset[str]().union(*(n.dims for n in names))
-        mark = "" if run is None else "_lane"
-        name = self.writer.define(node.out, text, dims, out, node.loc, mark)
-        if run is not None:
-            name = self.writer.spread(node.out, replace(run, each=name))
+        name = self._defined(node, text, names, run)
         template = form.expression(typing.operands[0], last_value(node))
         name = replace(name, outside=after_op(template, named))
         self.writer.bind(("computed", text, out), name)
         return name
+
+    def _defined(self, node: Node, text: str, operands: Sequence[Name], run: Run | None) -> Name:
+        """A variable of an elementwise op's result: computed once for each run of equal neighbours
+        where all operands have such a run in common."""
+        dims = frozenset[str]().union(*(name.dims for name in operands))
+        if run is None:
+            return self.writer.define(node.out, text, dims, node.out.dtype, node.loc)
+        each = self.writer.define(node.out, text, dims, node.out.dtype, node.loc, "_lane")
+        return self.writer.spread(node.out, replace(run, each=each))
 
     def _cast(self, node: Node, arg: Operand, read: Read) -> Name:
         """A cast; with the one before it where both round a number to bfloat16.

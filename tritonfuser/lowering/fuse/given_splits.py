@@ -157,18 +157,10 @@ _READERS: dict[type[Form], Callable[[Node, ReductionSplit, str], SplitParts]] = 
 
 def _parts_of_fields(node: Node, split: ReductionSplit, path: str) -> SplitParts:
     """The parts of a reduction as the pass takes them."""
-    wanted, extents = split.parts, reduced_extents(node)
+    wanted = split.parts
     _refuse_padding(node, split, path)
     if isinstance(wanted, tuple):
-        if len(wanted) != len(extents) or 0 in wanted:
-            raise ParamsError(
-                f"{path}.parts: expected a factor for each of {len(extents)} reduced dims, not 0, "
-                f"got {list(wanted)}"
-            )
-        if split.padded != -1:
-            return _parts_of_positions(wanted, split, path)
-        pairs = zip(wanted, extents, strict=True)
-        return tuple(_given_factor(n, extent, f"{path}.parts") for n, extent in pairs)
+        return _given_factors(node, wanted, split, path)
     assert isinstance(wanted, int)
     if wanted < 2:
         raise ParamsError(f"{path}.parts: expected 2 or more, got {wanted}")
@@ -185,6 +177,22 @@ def _parts_of_fields(node: Node, split: ReductionSplit, path: str) -> SplitParts
     if split.padded != -1:
         return Padded(split.padded, wanted, bool(split.interleave))
     return Interleaved(wanted, split.interleave) if split.interleave else wanted
+
+
+def _given_factors(
+    node: Node, wanted: tuple[int, ...], split: ReductionSplit, path: str
+) -> tuple[int, ...] | Padded:
+    """A factor of each reduced dim, or parts of a padded one."""
+    extents = reduced_extents(node)
+    if len(wanted) != len(extents) or 0 in wanted:
+        raise ParamsError(
+            f"{path}.parts: expected a factor for each of {len(extents)} reduced dims, not 0, "
+            f"got {list(wanted)}"
+        )
+    if split.padded != -1:
+        return _parts_of_positions(wanted, split, path)
+    pairs = zip(wanted, extents, strict=True)
+    return tuple(_given_factor(n, extent, f"{path}.parts") for n, extent in pairs)
 
 
 def _refuse_padding(node: Node, split: ReductionSplit, path: str) -> None:
