@@ -17,6 +17,9 @@ from .substitution import next_free
 
 Rewrite = Callable[[Node, GraphBuilder], Value | None]
 
+SWAPPED_COMPARISONS = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}
+"""For each comparison the one that holds for swapped operands."""
+
 
 def rewritten(fusion: Fusion, rewrite: Rewrite) -> Fusion:
     """The fusion with nodes replaced by what ``rewrite`` records in their place.

@@ -20,10 +20,7 @@ from ....ops.creation import philox
 from ....ops.forms import Pointwise
 from ....ops.table import Library
 from ....ops.typing_rules import operand_types
-from ..rewriting import is_copy, rewritten, with_number
-
-_SWAPPED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}
-"""The comparison that holds for swapped operands."""
+from ..rewriting import SWAPPED_COMPARISONS, is_copy, rewritten, with_number
 
 _WORDS = 1 << 32
 _DRAWN = (DataType.Float, DataType.Half, DataType.BFloat16)
@@ -84,7 +81,7 @@ def _only_compared(fusion: Fusion, node: Node) -> tuple[Value, ...]:
 
 def _comparison(node: Node, drawn: Mapping[Value, Node]) -> tuple[str, Value, float] | None:
     """``value op number`` of a value that was drawn, with a number between 0 and the largest."""
-    found = with_number(node, tuple(_SWAPPED))
+    found = with_number(node, tuple(SWAPPED_COMPARISONS))
     if found is None or found[0] not in drawn:
         return None
     value, number, first = found
@@ -96,7 +93,7 @@ def _comparison(node: Node, drawn: Mapping[Value, Node]) -> tuple[str, Value, fl
     number = float(np.float32(number))
     if not 0 < number < largest(drawn[value].out.dtype):
         return None
-    return _SWAPPED[node.op] if first else node.op, value, number
+    return SWAPPED_COMPARISONS[node.op] if first else node.op, value, number
 
 
 def largest(dtype: DataType) -> float:

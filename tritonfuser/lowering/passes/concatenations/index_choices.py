@@ -18,17 +18,13 @@ from ....shapes.index_map import Index
 from ....symbolic.index_expr import Affine, Axis, digit
 from ....symbolic.sizes import is_size
 from ...access.read_footprint import Read, is_reducer, sources_of
-from ..rewriting import rewritten
-
-_FLIPPED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}
-"""The comparison that holds for swapped operands."""
-
+from ..rewriting import SWAPPED_COMPARISONS, rewritten
 
 _INTEGERS = frozenset({DataType.Int, DataType.Int32})
 """The types whose iotas are compared."""
 
-_MOST = 2**31 - 1
-"""The largest number that is looked at."""
+_LARGEST = 2**31 - 1
+"""The largest number that all types of iotas hold."""
 
 
 class _Choice(NamedTuple):
@@ -54,31 +50,35 @@ def concatenate_choices(fusion: Fusion) -> Fusion:
 
     Those whose results are reduced stay: a concatenated dim has no axis in common with the tensors.
     """
-    reduced = _reduced(fusion)
+    reduced = _reduced_values(fusion)
 
     def rewrite(node: Node, builder: GraphBuilder) -> Value | None:
         if node.op != "where" or node.out in reduced or not node.out.is_tensor:
             return None
-        choice = _choice(fusion, node)
+        choice = _choice_of(fusion, node)
         if choice is None:
             return None
-        sides = node.args[1:] if choice.holds_first else node.args[:0:-1]
-        sizes = list(node.out.tensor.sizes)
-        parts = []
-        for side, (start, stop) in zip(
-            sides, ((0, choice.point), (choice.point, sizes[choice.dim])), strict=True
-        ):
-            starts, stops = [0] * len(sizes), list(sizes)
-            starts[choice.dim], stops[choice.dim] = start, stop
-            whole = _spread(builder, side, sizes, node.out.dtype)
-            parts.append(builder.call("slice", whole, starts, stops, [1] * len(sizes)))
-        made: Value = builder.call("cat", parts, choice.dim)
+        made: Value = builder.call("cat", _parts(node, choice, builder), choice.dim)
         return made
 
     return rewritten(fusion, rewrite)
 
 
-def _spread(builder: GraphBuilder, side: Arg, sizes: list[int], dtype: DataType) -> Value:
+def _parts(node: Node, choice: _Choice, builder: GraphBuilder) -> list[Value]:
+    """The slice of each side of a ``where`` that its result has, in order along the dim."""
+    sides = node.args[1:] if choice.holds_first else node.args[:0:-1]
+    sizes = list(node.out.tensor.sizes)
+    ends = ((0, choice.point), (choice.point, sizes[choice.dim]))
+    parts = []
+    for side, (start, stop) in zip(sides, ends, strict=True):
+        starts, stops = [0] * len(sizes), list(sizes)
+        starts[choice.dim], stops[choice.dim] = start, stop
+        whole = _as_whole(builder, side, sizes, node.out.dtype)
+        parts.append(builder.call("slice", whole, starts, stops, [1] * len(sizes)))
+    return parts
+
+
+def _as_whole(builder: GraphBuilder, side: Arg, sizes: list[int], dtype: DataType) -> Value:
     """One side of a choice as a tensor of the result's shape and dtype."""
     if not (isinstance(side, Value) and side.is_tensor):
         made: Value = builder.call("full", sizes, side, dtype)
@@ -92,7 +92,7 @@ def _spread(builder: GraphBuilder, side: Arg, sizes: list[int], dtype: DataType)
     return value if same else builder.call("expand", value, sizes)
 
 
-def _reduced(fusion: Fusion) -> set[Value]:
+def _reduced_values(fusion: Fusion) -> set[Value]:
     """The values that reductions and scans are computed from."""
     found: set[Value] = set()
     for node in reversed(fusion.nodes):
@@ -101,7 +101,7 @@ def _reduced(fusion: Fusion) -> set[Value]:
     return found
 
 
-def _choice(fusion: Fusion, node: Node) -> _Choice | None:
+def _choice_of(fusion: Fusion, node: Node) -> _Choice | None:
     """How the condition of a ``where`` divides a dim of its result in two; None if it does not."""
     sizes, condition = node.out.tensor.sizes, node.args[0]
     if any(is_size(n) for n in sizes) or not isinstance(condition, Value):
@@ -111,7 +111,7 @@ def _choice(fusion: Fusion, node: Node) -> _Choice | None:
     axes = [Axis(f"d{place}", size) for place, size in enumerate(sizes)]
     index = broadcast_index(tuple(map(digit, axes)), condition.tensor)
     found = _origin(fusion, Read(condition, index))
-    if found is None or found[0].op not in _FLIPPED:
+    if found is None or found[0].op not in SWAPPED_COMPARISONS:
         return None
     compare, at = found
     return _divided(fusion, compare, at, axes)
@@ -120,8 +120,8 @@ def _choice(fusion: Fusion, node: Node) -> _Choice | None:
 def _divided(fusion: Fusion, compare: Node, at: Index, axes: list[Axis]) -> _Choice | None:
     """Where the comparison of an iota with a constant begins or ends to hold."""
     first, second = compare.args[:2]
-    ways = ((compare.op, first, second), (_FLIPPED[compare.op], second, first))
-    for op, value, limit in ways:
+    orders = ((compare.op, first, second), (SWAPPED_COMPARISONS[compare.op], second, first))
+    for op, value, limit in orders:
         if not isinstance(value, Value) or not value.is_tensor or _integer(limit) is None:
             continue
         found = _origin(fusion, Read(value, broadcast_index(at, value.tensor)))
@@ -135,7 +135,7 @@ def _divided(fusion: Fusion, compare: Node, at: Index, axes: list[Axis]) -> _Cho
         )
         if start is None or step is None or end is None or step < 1 or dim is None:
             return None
-        if start + step * axes[dim].extent > _MOST or iota.out.dtype not in _INTEGERS:
+        if start + step * axes[dim].extent > _LARGEST or iota.out.dtype not in _INTEGERS:
             return None
         below = end + (op in ("le", "gt"))  # start + step * i < below
         point = -(-(below - start) // step) - position.const
@@ -149,7 +149,7 @@ def _integer(arg: Arg) -> int | None:
     """A constant integer that does not vary, and that every type of iotas holds."""
     if not isinstance(arg, Const) or type(arg.value) is not int:
         return None
-    return arg.value if abs(arg.value) <= _MOST else None
+    return arg.value if abs(arg.value) <= _LARGEST else None
 
 
 def _origin(fusion: Fusion, read: Read) -> tuple[Node, Index] | None:
@@ -161,7 +161,7 @@ def _origin(fusion: Fusion, read: Read) -> tuple[Node, Index] | None:
             if len(sources) != 1 or sources[0].guards or not isinstance(sources[0].operand, Value):
                 return None
             read = Read(sources[0].operand, sources[0].index)
-        elif isinstance(form, Pointwise) and form.copies and _keeps(node):
+        elif isinstance(form, Pointwise) and form.copies and _keeps_integers(node):
             assert isinstance(node.args[0], Value)
             read = Read(node.args[0], read.index)
         else:
@@ -169,7 +169,7 @@ def _origin(fusion: Fusion, read: Read) -> tuple[Node, Index] | None:
     return None
 
 
-def _keeps(node: Node) -> bool:
-    """Whether a copy keeps integers of up to ``_MOST``."""
+def _keeps_integers(node: Node) -> bool:
+    """Whether a copy keeps integers of up to ``_LARGEST``."""
     source = node.args[0]
     return isinstance(source, Value) and {source.dtype, node.out.dtype} <= _INTEGERS
