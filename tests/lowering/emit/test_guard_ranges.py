@@ -24,29 +24,29 @@ TILES = GuardRanges(
 
 
 def test_a_tile_decides_guards_of_its_positions():
-    assert not TILES.left([Guard(digit(R), 0, 2464)])
-    assert TILES.left([Guard(digit(R), 1, 2464)]) == [(digit(R), 1, None)]
-    assert TILES.left([Guard(digit(T) - 1, 0, 2463)]) == [(digit(T), None, 2464)]
+    assert not TILES.remaining([Guard(digit(R), 0, 2464)])
+    assert TILES.remaining([Guard(digit(R), 1, 2464)]) == [(digit(R), 1, None)]
+    assert TILES.remaining([Guard(digit(T) - 1, 0, 2463)]) == [(digit(T), None, 2464)]
     assert TILES.never([Guard(digit(T), 0, 1233)]) and not TILES.never([Guard(digit(R), 0, 1233)])
 
 
 def test_digits_of_a_tile():
     assert TILES.never([Guard(digit(T, 1024), 0, 2)])
-    assert not TILES.left([Guard(digit(T, 1024), 2, 4)])
+    assert not TILES.remaining([Guard(digit(T, 1024), 2, 4)])
     assert TILES.never([Guard(digit(R, 1, 4096), 2048, 4096)])
     assert not TILES.never([Guard(digit(R, 1, 1000), 999, 1000)])
 
 
 def test_guards_of_one_position_are_one():
     guards = [Guard(digit(R) - 1, 0, 2463), Guard(digit(R) - 616, 0, 617)]
-    assert TILES.left(guards) == [(digit(R), 616, 1233)]
+    assert TILES.remaining(guards) == [(digit(R), 616, 1233)]
     assert TILES.never([Guard(digit(R) - 1233, 0, 5), Guard(digit(R), 0, 1233)])
 
 
 def test_what_is_given_is_not_checked_again():
     given = [Guard(digit(R), 1, 2000)]
-    assert not TILES.left([Guard(digit(R) - 1, 0, 3000)], given)
-    assert TILES.left([Guard(digit(R) - 7, 0, 3000)], given) == [(digit(R), 7, None)]
+    assert not TILES.remaining([Guard(digit(R) - 1, 0, 3000)], given)
+    assert TILES.remaining([Guard(digit(R) - 7, 0, 3000)], given) == [(digit(R), 7, None)]
 
 
 def shifted(fd: Any, x: Any) -> Any:

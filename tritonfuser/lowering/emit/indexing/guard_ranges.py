@@ -1,8 +1,8 @@
-"""What of the guards of a read is left to check, by the positions that a tile has.
+"""Which bounds of a read's guards remain to be checked at the positions of a tile.
 
-The tiles of a row have a part of its positions each: of ``r < 2464`` nothing is left to check in a
-tile of positions 0 to 2047, and in one of positions 3072 to 3079 it never holds. Several guards of
-one position are checked as one: ``r >= 1``, ``r < 2464`` and ``r < 1233`` as ``1 <= r < 1233``.
+Each tile of a row has a part of its positions: the guard ``r < 2464`` always holds in a tile of
+positions 0 to 2047, and never in one of positions 3072 to 3079. Several guards of one position are
+checked as one: ``r >= 1``, ``r < 2464`` and ``r < 1233`` as ``1 <= r < 1233``.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from ...tile.tile import Tile
 Interval = tuple[float, float]
 """Inclusive bounds; an infinity where nothing is known."""
 
-Left = tuple[Affine, int | None, int | None]
-"""A position, the least one and the end of those that are let through; None of what is sure."""
+Remaining = tuple[Affine, int | None, int | None]
+"""A position with the lower bound and the exclusive upper bound to check; None for one that holds
+anyhow."""
 
 
 class GuardRanges:
@@ -36,18 +37,18 @@ class GuardRanges:
     def __init__(self, tiles: Mapping[str, Tile]) -> None:
         self._tiles = tiles
 
-    def left(self, guards: Iterable[Guard], given: Iterable[Guard] = ()) -> list[Left]:
-        """What is left to check of guards.
+    def remaining(self, guards: Iterable[Guard], given: Iterable[Guard] = ()) -> list[Remaining]:
+        """The bounds that remain to be checked.
 
         Parameters
         ----------
         given : iterable of Guard
-            Nobody uses a value where these do not hold.
+            Guards that hold wherever the value is used.
         """
         known = self._intervals(given)
-        found: dict[object, Left] = {}
+        found: dict[object, Remaining] = {}
         for guard in guards:
-            place, low, high = _placed(guard)
+            place, low, high = _position_and_bounds(guard)
             if place not in known:
                 known[place] = self._interval(place)
             least, most = known[place]
@@ -56,7 +57,7 @@ class GuardRanges:
             checks_high = most >= high if _are_numbers(high) else not _is_below(bounds, high)
             wanted = place, low if checks_low else None, high if checks_high else None
             key = place if _are_numbers(low, high) else guard
-            found[key] = _both(found[key], wanted) if key in found else wanted
+            found[key] = _intersection(found[key], wanted) if key in found else wanted
         return [each for each in found.values() if each[1:] != (None, None)]
 
     def never(self, guards: Iterable[Guard]) -> bool:
@@ -66,7 +67,7 @@ class GuardRanges:
     def _intervals(self, guards: Iterable[Guard]) -> dict[Affine, Interval]:
         """What positions are at least and at most where guards hold."""
         found: dict[Affine, Interval] = {}
-        for place, low, high in map(_placed, guards):
+        for place, low, high in map(_position_and_bounds, guards):
             if place not in found:
                 found[place] = self._interval(place)
             least, most = found[place]
@@ -103,14 +104,14 @@ class GuardRanges:
         return (first % item.mod, last % item.mod) if same else bounds
 
 
-def _placed(guard: Guard) -> tuple[Affine, int, int]:
+def _position_and_bounds(guard: Guard) -> tuple[Affine, int, int]:
     """The position that a guard is about, and its bounds of it."""
     expr = strip_bounds(guard.expr)
     return expr - expr.const, guard.low - expr.const, guard.high - expr.const
 
 
-def _both(first: Left, second: Left) -> Left:
-    """What is left of two guards of one position."""
+def _intersection(first: Remaining, second: Remaining) -> Remaining:
+    """The bounds of two guards of one position together."""
     lows = [n for n in (first[1], second[1]) if n is not None]
     highs = [n for n in (first[2], second[2]) if n is not None]
     return first[0], max(lows, default=None), min(highs, default=None)

@@ -63,13 +63,13 @@ class MaskWriter:
 
     def guard_dims(self, guards: Guards, given: Guards = ()) -> frozenset[str]:
         """The kernel axes that the conditions of guards depend on."""
-        left = self.ranges.left(guards, given)
-        return frozenset[str]().union(*(self.axes.dims(place) for place, _, _ in left))
+        remaining = self.ranges.remaining(guards, given)
+        return frozenset[str]().union(*(self.axes.dims(place) for place, _, _ in remaining))
 
     def _conditions(self, guards: Guards, given: Guards) -> list[str]:
         """The conditions of guards that may fail in a tile, each in parentheses."""
         texts: list[str] = []
-        for place, low, high in self.ranges.left(guards, given):
+        for place, low, high in self.ranges.remaining(guards, given):
             text = self._text(place)
             texts += [f"({text} >= {low})"] if low is not None else []
             texts += [f"({text} < {high})"] if high is not None else []

@@ -116,16 +116,16 @@ class _Loop:
         needed = set[int]().union(*(needs[load] for load in self._loads))
         self._ahead = [body[n] for n in sorted(needed)]
         loaded = [name for n in self._loads for name in assigned_names(body[n])]
-        self._coming = {name: self._unused(f"{name}_next") for name in loaded}
+        self._next_names = {name: self._unused(f"{name}_next") for name in loaded}
 
     def lines(self, header: Line) -> list[Line]:
         """The lines of the loop, and those before it."""
         if not self._loads:
             return [header, *self._body]
         guard, body = self._steps.guard, self._body
-        first = self._begun("first", "0")
-        taken = (f"{name} = {coming}" for name, coming in self._coming.items())
-        inside = (*map(Line, taken), *self._begun("next", self._steps.following))
+        first = self._loads_of_step("first", "0")
+        taken = (f"{name} = {next_name}" for name, next_name in self._next_names.items())
+        inside = (*map(Line, taken), *self._loads_of_step("next", self._steps.following))
         return [
             *((with_mask(line, guard) for line in first) if guard else first),
             header,
@@ -133,7 +133,7 @@ class _Loop:
             *(line for n, line in enumerate(body) if n not in self._loads),
         ]
 
-    def _begun(self, mark: str, start: str) -> Iterator[Line]:
+    def _loads_of_step(self, mark: str, start: str) -> Iterator[Line]:
         """The loads of a step, with their places, whose names have a mark.
 
         Parameters
@@ -141,9 +141,11 @@ class _Loop:
         start : str
             The value of the loop's variable.
         """
-        places = [n for line in self._ahead for n in assigned_names(line) if n not in self._coming]
+        places = [
+            n for line in self._ahead for n in assigned_names(line) if n not in self._next_names
+        ]
         marked = {name: self._unused(f"{name}_{mark}") for name in (self._steps.name, *places)}
-        names = self._coming | marked
+        names = self._next_names | marked
         yield Line(f"{names[self._steps.name]} = {start}")
         for line in self._ahead:
             text = WORD.sub(lambda word: names.get(word[0], word[0]), line.text)

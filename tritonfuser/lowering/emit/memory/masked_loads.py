@@ -1,7 +1,7 @@
-"""The ``other`` values of masked loads, and what values derived of them are outside of masks.
+"""The ``other`` values of masked loads, and what they make of computed values outside of masks.
 
-A reduction needs its neutral element there. A load can give it by ``other=``, which costs nothing,
-where a ``tl.where`` behind it takes an instruction for each element.
+A reduction needs its neutral element there. A load can give it by ``other=``, which costs nothing;
+a ``tl.where`` after the load takes an instruction for each element.
 """
 
 from __future__ import annotations
@@ -71,10 +71,10 @@ class MaskedLoads:
         if outside is None or tile not in outside.masks:
             return False
         loads = [self._loads[load] for load in outside.loads]
-        wanted = _wanted(outside.value, identity)
-        if wanted is None or not all(_can_give(load, wanted, dtype) for load in loads):
+        wanted = _other_for(outside.value, identity)
+        if wanted is None or not all(_can_be_other(load, wanted, dtype) for load in loads):
             return False
-        if not all(_give(load, wanted) for load in loads):
+        if not all(_set_other(load, wanted) for load in loads):
             return False
         for load in loads:
             load.relied_on = True
@@ -87,10 +87,10 @@ class MaskedLoads:
             return
         for load in (self._loads[load] for load in name.outside.loads):
             if _is_wide_float(load.dtype):
-                _give(load, other)
+                _set_other(load, other)
 
 
-def _wanted(value: Beyond, identity: str) -> str | None:
+def _other_for(value: Beyond, identity: str) -> str | None:
     """What loads have to give for a value to be a neutral element; None where nothing does that."""
     if identity in ZERO:
         if value is Beyond.VANISHING:
@@ -100,7 +100,7 @@ def _wanted(value: Beyond, identity: str) -> str | None:
     return identity if value in kept else None
 
 
-def _can_give(load: _Load, other: str, dtype: DataType) -> bool:
+def _can_be_other(load: _Load, other: str, dtype: DataType) -> bool:
     """Whether a number of ``dtype`` can be loaded, and cast to it as it is."""
     if other in ZERO:
         return True
@@ -111,7 +111,7 @@ def _is_wide_float(dtype: DataType) -> bool:
     return dtype.info.category is Category.FLOAT and dtype not in EIGHT_BIT_FLOATS
 
 
-def _give(load: _Load, other: str) -> bool:
+def _set_other(load: _Load, other: str) -> bool:
     """Make a load give a number outside of its mask, where nobody relies on another."""
     if load.other == other:
         return True
@@ -175,7 +175,7 @@ def _after_sum_or_product(template: str, names: dict[str, Name]) -> MaskedOut | 
         return None
     if factors and len(found) == 1 and found[0].value in _AS_LOADED:
         return replace(found[0], value=Beyond.SCALED)
-    return _joined(found)
+    return _zero_of_all(found)
 
 
 def _is_positive(text: str) -> bool:
@@ -187,7 +187,7 @@ def _is_positive(text: str) -> bool:
     return torch.finfo(torch.float32).tiny <= number < math.inf
 
 
-def _joined(found: Sequence[MaskedOut]) -> MaskedOut:
+def _zero_of_all(found: Sequence[MaskedOut]) -> MaskedOut:
     loads = frozenset[str]().union(*(outside.loads for outside in found))
     masks = frozenset.intersection(*(outside.masks for outside in found))
     return MaskedOut(loads, masks, Beyond.ZERO)

@@ -1,8 +1,8 @@
 """Merges loads and stores of interleaved pairs into contiguous ones of twice as many elements.
 
-``tl.load(p + x * 2)`` and ``tl.load(p + x * 2 + 1)`` are a load for each element: no two that a
-thread has are neighbours. Of the run ``tl.load(p + x_pair)`` threads load vectors. So it is where
-``x`` is one side of a tile: ``tl.load(p + y * 40 + x_pair)``.
+By ``tl.load(p + x * 2)`` and ``tl.load(p + x * 2 + 1)`` a thread loads single elements, since no
+two of a load are adjacent. By ``tl.load(p + x_pair)``, over both, it loads vectors. ``x`` may be
+one side of a tile: ``tl.load(p + y * 40 + x_pair)``.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Access:
     Attributes
     ----------
     line : Line
-        It.
+        Its line in the text.
     text : str
         The block that it loads or stores, as its tiles lie in registers.
     masks : frozenset of str
@@ -67,7 +67,7 @@ class PairWriter:
         self._found: dict[_Pair, list[tuple[Half, Access]]] = {}
 
     def add(self, value: Value, offset: Affine, access: Access, is_store: bool) -> None:
-        """Take a note of a load or store that was written, without guards."""
+        """Record a load or store without guards that was written."""
         if offset.loaded():
             return
         for tile in self._tiles:

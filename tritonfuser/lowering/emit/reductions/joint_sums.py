@@ -1,14 +1,15 @@
 """Sums of two blocks that warps exchange together.
 
-A sum over several warps is two trips through shared memory, with barriers before, between and
-behind them, and a warp waits for each. Two sums of which neither needs the other make their trips
-together, as one reduction of two blocks: the backward of a layer norm has two for every row. H200,
-12 backwards of norms: 0.975 of the time (geometric mean; 0.91 to 1.02).
+A sum over several warps goes through shared memory twice, with barriers before, between and after,
+for each of which a warp waits. Two independent sums can go together, as one reduction of two
+blocks: the backward of a layer norm has two for every row. H200, 12 backwards of norms: 0.975 of
+the time (geometric mean; 0.91 to 1.02).
 
-Not in loops that begin the loads of the next step in registers: ptxas issues those just before the
-first barrier, and with one exchange there is less behind it that they wait behind. 12 others take
-as long on average, but 0.75 to 1.23 of the time: 119 us and 146, two sums and their tails over rows
-of 8194. A barrier in the text behind these loads changes nothing (76 kernels): ptxas moves it down.
+Loops that prefetch into registers are left alone. Ptxas issues the loads of the next step just
+before the first barrier, and one exchange in place of two hides less of their latency. 12 such
+kernels take as long on average, but 0.75 to 1.23 of the time: 119 us and 146, two sums and their
+tails over rows of 8194. A barrier in the text after these loads changes nothing (76 kernels): ptxas
+moves it down.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ def sums_together(lines: Sequence[Line]) -> list[Line]:
     while left:
         other = _partner(left)
         if other is not None:
-            left[: other + 1] = [*left[1:other], *_joined(left[0], left[other])]
+            left[: other + 1] = [*left[1:other], *_joint_lines(left[0], left[other])]
         else:
             found.append(left.pop(0))
     return found
@@ -56,26 +57,26 @@ def _are_alike(one: Line, other: Line) -> bool:
     return all(a.is_like(b) for a, b in zip(one.sums, other.sums, strict=True))
 
 
-def _joined(one: Line, other: Line) -> list[Line]:
+def _joint_lines(one: Line, other: Line) -> list[Line]:
     """The sums of both, block by block, and what each line makes of its own."""
     found = []
     for number, (x, y) in enumerate(zip(one.sums, other.sums, strict=True)):
-        names = ", ".join(_part(line, number) for line in (one, other))
+        names = ", ".join(_name_of_sum(line, number) for line in (one, other))
         text = f"{names} = reduce_sums({x.block}, {y.block}, {x.dim})"
         found.append(replace(other, text=text, sums=()))
-    return [*found, *(line for line in map(_added, (one, other)) if line is not None)]
+    return [*found, *(line for line in map(_line_of_sums, (one, other)) if line is not None)]
 
 
-def _added(line: Line) -> Line | None:
+def _line_of_sums(line: Line) -> Line | None:
     """What a line makes of the sums of its blocks. None where it has one, as it is."""
     text = line.text
     for number, block in enumerate(line.sums):
-        text = text.replace(block.text, _part(line, number), 1)
+        text = text.replace(block.text, _name_of_sum(line, number), 1)
     target, _, value = text.partition(" = ")
     return None if value == target else replace(line, text=text, sums=())
 
 
-def _part(line: Line, number: int) -> str:
+def _name_of_sum(line: Line, number: int) -> str:
     """The name of one of the sums of a line: its own, if it makes nothing else of it.
 
     No other variable ends in ``_sum``: that is no mark of a value (``Writer.define``).
