@@ -47,6 +47,12 @@ def with_pieces(
     return choice
 
 
+def in_pieces(fusion: Fusion, times: Times, choice: Choice) -> Iterator[Choice]:
+    """The choice with each of the reductions in pieces that can be."""
+    for name, _ in _possible(fusion):
+        yield _in_pieces_too(times, choice, name)
+
+
 def _in_pieces_too(times: Times, choice: Choice, name: str) -> Choice:
     """The choice with one more reduction in pieces, which are split as it is."""
     pieces = (*choice.pieces, name)
