@@ -14,7 +14,7 @@ from tests.schedules.mutations import mutated
 from tritonfuser import DataType, FusionDefinition, ParamsError
 
 PATH = re.compile(
-    r"(segments|splits|tile_splits|products|materialized|recomputed|invariants)"
+    r"(segments|splits|tile_splits|products|pieces|materialized|recomputed|invariants)"
     r"(\[\d+\](\.\w+(\[\d+\])?)?)?: "
 )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,8 +15,9 @@ from ..ir import Fusion
 from ..lowering.build import KernelReport, report_of
 from ..lowering.lowered import Lowered
 from ..lowering.memo import Memo, no_memo
-from ..lowering.pipeline import lower
+from ..lowering.pipeline import alternatives_of, lower
 from ..lowering.run_options import DEFAULT, RunOptions
+from ..lowering.segments.segmented_fusion import SegmentedFusion
 from .calls.diagnosis import explain_mismatch
 from .kernels import compiled, wanted_kernels
 from .keys.open_sizes import KeyNumbers, KeyReader, OpenSignature, with_open_sizes
@@ -81,6 +82,26 @@ def lower_for(
         found = signature(fusion, inputs, where)
         return lower(fusion, found, properties, options, memo=memo), properties
     return _lowered(fusion, sizes, properties, options), properties
+
+
+def alternatives_for(
+    fusion: Fusion,
+    inputs: Sequence[Any],
+    options: RunOptions,
+    goes_on: Callable[[], bool],
+) -> list[SegmentedFusion]:
+    """Other ways to cut a definition into kernels, those that are predicted to be fastest first.
+
+    Parameters
+    ----------
+    inputs, options
+        As for ``lower_for``.
+    goes_on : callable
+        Whether there is time for another one.
+    """
+    where = checked_device(fusion, inputs, options.device, abstract=True)
+    properties = properties_of(where, options)
+    return alternatives_of(fusion, signature(fusion, inputs, where), properties, options, goes_on)
 
 
 def lower_to_compile(fusion: Fusion, inputs: Sequence[Any], options: RunOptions) -> Lowered:

@@ -5,7 +5,7 @@ A name in quotes is what ``TRITONFUSER_DUMP`` takes to print what comes out of t
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -47,6 +47,7 @@ from .passes.random_seeds import Seeds, add_seeds
 from .passes.simplify import simplify
 from .passes.split_complex import split_complex
 from .passes.unrolled_reductions import Unrolled, is_short, unroll_reductions
+from .refine.alternatives import alternatives
 from .refine.search import refined
 from .refine.short_reductions import with_short_unrolled
 from .run_options import DEFAULT, RunOptions
@@ -336,6 +337,32 @@ def choose(fusion: Fusion, target: Target) -> SegmentedFusion:
     """
     make = _segmenter(fusion, target)
     return refined(fusion, target.device, make) if target.env is None else make(HEURISTIC)
+
+
+def alternatives_of(
+    fusion: Fusion,
+    signature: InputSignature,
+    device: DeviceProperties,
+    options: RunOptions,
+    goes_on: Callable[[], bool],
+) -> list[SegmentedFusion]:
+    """Segmentations of a recorded fusion, those that are predicted to be fastest first.
+
+    Parameters
+    ----------
+    fusion, signature, device, options
+        As for ``lower``.
+    goes_on : callable
+        Whether there is time for another segmentation.
+    """
+    concrete = _concrete(fusion, signature)
+    simplified = _simplified(concrete, device, None)
+    target = Target(device, options, _misaligned(concrete, signature), None)
+    make, values = _segmenter(simplified.fusion, target), names_in_order(fusion)
+    return [
+        replace(found, results=simplified.split.rejoined(found.results), values=values)
+        for found in alternatives(simplified.fusion, device, make, goes_on)
+    ]
 
 
 def _segmenter(fusion: Fusion, target: Target) -> Segmenter:

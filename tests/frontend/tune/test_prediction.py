@@ -10,7 +10,7 @@ import torch
 
 from tests.frontend.tune.fakes import softmax
 from tritonfuser import FusionDefinition, LoweringError, TritonFuserError, UnsupportedDeviceError
-from tritonfuser.cache.dry_run import lower_for
+from tritonfuser.cache.dry_run import alternatives_for, lower_for
 from tritonfuser.frontend.tune.prediction import POOL, Prediction, Ranked, predicted
 from tritonfuser.lowering.cost import fusion_seconds
 from tritonfuser.lowering.run_options import RunOptions
@@ -202,3 +202,46 @@ def test_an_arch_has_to_be_that_of_a_gpu():
         fd.autotune(inputs, arch="sm_1")
     with pytest.raises(TritonFuserError):
         fd.autotune([1.0], arch="sm_90")
+
+
+def transposed_three_times():
+    """A sum that one kernel computes at three positions, one of them of its transpose."""
+    with FusionDefinition() as fd:
+        x = fd.define_tensor([-1, -1], contiguity=True)
+        y = fd.define_tensor([-1, -1], contiguity=True, stride_order=[0, 1])
+        total = fd.ops.lgamma(fd.ops.add(x, y))
+        shifted = fd.ops.pad(fd.ops.slice(total, [0, 0], [2047, 2048]), [0, 0, 1, 0])
+        moved = fd.ops.pad(fd.ops.slice(total, [0, 0], [2048, 2047]), [1, 0, 0, 0])
+        fd.add_output(fd.ops.sub(fd.ops.add(total, shifted), moved))
+    return fd, [torch.empty(2048, 2048, device="meta"), torch.empty(2048, 2048, device="meta").T]
+
+
+def test_other_cuts_are_legal_schedules_the_fastest_first():
+    fd, inputs = transposed_three_times()
+    options = RunOptions(arch="sm_90")
+    found = alternatives_for(fd.fusion.ir, inputs, options, lambda: True)
+    assert len({len(each.segments) for each in found}) > 1
+    times = [fusion_seconds(each) for each in found]
+    assert times == sorted(times)
+    for each in found:
+        schedule = schedule_of(each)
+        made = lower_for(fd.fusion.ir, inputs, replace(options, schedule=schedule))[0]
+        assert schedule_of(made.segmented) == schedule
+
+
+def test_cuts_end_with_the_time_for_them():
+    fd, inputs = transposed_three_times()
+    options = RunOptions(arch="sm_90")
+    assert len(alternatives_for(fd.fusion.ir, inputs, options, lambda: False)) == 1
+    tries = iter(range(3))
+    found = alternatives_for(fd.fusion.ir, inputs, options, lambda: next(tries, None) is not None)
+    assert 1 < len(found) <= 4
+
+
+@pytest.mark.parametrize(("level", "others"), [("params", False), ("schedule", True)])
+def test_the_level_of_schedules_tries_other_cuts(level, others):
+    fd, inputs = transposed_three_times()
+    report = fd.autotune(inputs, arch="sm_90", level=level)
+    segments = len(fd.schedule(inputs, arch="sm_90").segments)
+    assert any(len(trial.schedule.segments) != segments for trial in report.trials) is others
+    assert any("segments" in trial.change for trial in report.trials) is others

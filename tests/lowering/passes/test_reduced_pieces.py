@@ -81,6 +81,26 @@ def test_through_views_and_another_concatenation(in_pieces: list[tuple[str, ...]
     assert [len(names) for names in in_pieces] == [2] * len(in_pieces)
 
 
+@pytest.mark.parametrize("dim", [0, 1, 2])
+@pytest.mark.parametrize("dims", ([0], [1], [0, 1]), ids=str)
+def test_along_one_of_merged_dims(
+    in_pieces: list[tuple[str, ...]], dims: list[int], dim: int
+) -> None:
+    """The outermost, a middle and the innermost of three dims that are one behind them."""
+
+    def body(fd: Any, x: Any, y: Any) -> Any:
+        both = fd.ops.cat([fd.ops.exp(x), fd.ops.neg(y)], dim)
+        sizes = [3, 4, 5, 6]
+        sizes[dim] *= 3
+        merged = fd.ops.reshape(both, [sizes[0] * sizes[1] * sizes[2], 6])
+        return fd.ops.sum(fd.ops.mul(merged, merged), dims), fd.ops.max(merged, dims)
+
+    shape = [3, 4, 5, 6]
+    longer = [size * 2 if place == dim else size for place, size in enumerate(shape)]
+    check(body, noise(*shape).float(), noise(*longer, seed=1).float())
+    assert [len(names) for names in in_pieces] == [2] * len(in_pieces)
+
+
 def test_integers_keep_their_dtypes(in_pieces: list[tuple[str, ...]]) -> None:
     def body(fd: Any, x: Any, y: Any) -> Any:
         both = fd.ops.cat([fd.ops.mul(x, 3), fd.ops.neg(y)], 0)
@@ -96,9 +116,12 @@ def test_integers_keep_their_dtypes(in_pieces: list[tuple[str, ...]]) -> None:
     [
         lambda fd, x, y: fd.ops.sum(fd.ops.cat([fd.ops.exp(x)], 1), [0]),
         lambda fd, x, y: fd.ops.sum(fd.ops.exp(x), [0]),
+        lambda fd, x, y: fd.ops.sum(
+            fd.ops.reshape(fd.ops.cat([fd.ops.exp(x), y], 1), [9, 20]), [0]
+        ),
         lambda fd, x, y: fd.ops.cumsum(fd.ops.cat([fd.ops.exp(x), y], 1), 0),
     ],
-    ids=("one", "none", "scan"),
+    ids=("one", "none", "across pieces", "scan"),
 )
 def test_what_has_no_pieces(in_pieces: list[tuple[str, ...]], body: Body) -> None:
     check(body, noise(6, 10).float(), noise(6, 20).float())

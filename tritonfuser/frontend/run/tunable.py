@@ -61,7 +61,8 @@ class Tunable(Validated):
             seconds; half of the budget is left after that at least.
         level : str
             ``"params"``: other params for the kernels. ``"schedule"``: also other schedulers for
-            them, and other numbers of parts of reductions in two steps.
+            them, other numbers of parts of reductions in two steps, and other ways to cut the
+            definition into kernels.
         arch : str, optional
             Rank schedules for a GPU that need not be here, ``"sm_90"``, by the cost model: nothing
             is compiled, run or stored. CPU or meta tensors stand for tensors on that GPU.
@@ -131,7 +132,7 @@ class Tunable(Validated):
         with locate_errors(self._ready()):
             given, _ = self._asked(inputs, arch, run_options())
             rng = random.Random(seed)
-            return predicted(fusion, given, arch, lambda base: Proposals(base, rng, wide))
+            return predicted(fusion, given, arch, lambda base: Proposals(base, rng, wide), wide)
 
 
 def _check_arguments(budget_s: Any, level: Any, seed: Any) -> None:

@@ -30,6 +30,12 @@ MOST_THREADS = 8
 lock. H200, 16 cores, ten cases of 5 s: 2, 4, 8 and 16 threads have 27, 32, 35 and 21 schedules
 timed at the median."""
 
+SHARE_OF_CUTS = 0.2
+"""Share of the budget in which other ways to cut the definition into kernels are looked for."""
+
+MOST_CUTS = 12
+"""Most of these that are timed before other schedules: those that are predicted to be fastest."""
+
 WAITING = 2
 """Schedules that are lowered while all processes compile."""
 
@@ -103,6 +109,8 @@ def tuned(task: Task, measurer: ChildProcess | Measurer) -> TuneReport:
         measurer.open(dict(task.definition), task.inputs, str(task.device), heuristics)
         pool = _started_pool(task.device)
     first = compiler.prepared(heuristics)
+    end_of_cuts = time.monotonic() + SHARE_OF_CUTS * task.budget
+    cuts = compiler.cuts(lambda: time.monotonic() < end_of_cuts) if task.wide else []
     drawn = Proposals(first.segmented, random.Random(task.seed), task.wide)
     with progress(task.budget, task.shown) as bar:
         search = Search(
@@ -114,7 +122,7 @@ def tuned(task: Task, measurer: ChildProcess | Measurer) -> TuneReport:
             tell=bar,
         )
         try:
-            best = search.run(first, task.known)
+            best = search.run(first, (*task.known, *cuts[:MOST_CUTS]))
         finally:
             if pool is not None:
                 pool.forget()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import fields, replace
 from itertools import chain
 from typing import Any
@@ -136,13 +136,13 @@ class Proposals:
     """
 
     def __init__(self, found: SegmentedFusion, rng: random.Random, wide: bool) -> None:
-        self._rng, self._splits = rng, wide
-        self._random = candidates(found, rng, splits=wide, schedulers=wide)
+        self._rng, self._wide = rng, wide
         self.move_to(found)
 
     def move_to(self, best: SegmentedFusion) -> None:
         """From here on, schedules near this one."""
-        near = list(neighbours(best, self._splits))
+        self._random = candidates(best, self._rng, splits=self._wide, schedulers=self._wide)
+        near = list(neighbours(best, self._wide))
         self._rng.shuffle(near)
         self._near = chain(near, self._walks(schedule_of(best), near))
 
@@ -160,11 +160,11 @@ class Proposals:
 def joined(best: Schedule, moved: Sequence[Schedule]) -> Schedule:
     """All that some schedules have changed; the last change of a field counts.
 
-    What has other schedulers, or other reductions in two steps, is left out.
+    What has other kernels, or other reductions in two steps, is left out.
     """
     segments, splits = list(best.segments), list(best.rewrites.splits)
     for other in moved:
-        if _kinds(other) != _kinds(best):
+        if kernels_of(other) != kernels_of(best):
             continue
         for place, (was, now) in enumerate(zip(best.segments, other.segments, strict=True)):
             fields = _changes(was.params, now.params)
@@ -178,10 +178,11 @@ def joined(best: Schedule, moved: Sequence[Schedule]) -> Schedule:
     return replace(best, rewrites=rewrites, segments=tuple(segments))
 
 
-def _kinds(schedule: Schedule) -> tuple[list[str], list[str]]:
+def kernels_of(schedule: Schedule) -> Hashable:
     """What is the same in schedules that differ in params, parts and launches alone."""
-    splits = [split.value for split in schedule.rewrites.splits]
-    return [segment.scheduler for segment in schedule.segments], splits
+    splits = tuple(split.value for split in schedule.rewrites.splits)
+    segments = ((s.scheduler, s.computes, s.stores, s.loads) for s in schedule.segments)
+    return replace(schedule.rewrites, splits=()), splits, tuple(segments)
 
 
 def _changes(was: HeuristicParams, now: HeuristicParams) -> dict[str, Any]:

@@ -5,12 +5,12 @@ Triton keeps what it compiles on disk: the process that times a candidate finds 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 
-from ...cache.dry_run import lower_for
+from ...cache.dry_run import alternatives_for, lower_for
 from ...cache.kernels import Wanted, compiled, launcher_built, wanted_kernels
 from ...cache.keys.kernel_key import kernel_key
 from ...cache.lru import LRU
@@ -60,6 +60,18 @@ class Compiler:
         lowered, device = lower_for(self._fusion, self._inputs, options, memo=self._memo)
         made = with_register_feedback(self._fusion, lowered, self._inputs, device, options)
         return schedule_of(made.segmented)
+
+    def cuts(self, goes_on: Callable[[], bool]) -> list[Schedule]:
+        """Other ways to cut the definition into kernels, the most promising first.
+
+        Parameters
+        ----------
+        goes_on : callable
+            Whether there is time for another one.
+        """
+        options = RunOptions(device=self._device)
+        found = alternatives_for(self._fusion, self._inputs, options, goes_on)
+        return [schedule_of(each) for each in found]
 
     def segmented(self, schedule: Schedule) -> SegmentedFusion:
         """What a schedule makes of the definition: nothing is compiled.

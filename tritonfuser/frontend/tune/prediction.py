@@ -9,12 +9,11 @@ from dataclasses import replace
 from functools import cache, partial
 from typing import Any
 
-from ...cache.dry_run import lower_for
+from ...cache.dry_run import alternatives_for, lower_for
 from ...errors import LoweringError, TritonFuserError
 from ...heuristics.schedule import Schedule, SegmentSchedule
 from ...ir import Fusion
 from ...lowering.cost import (
-    fusion_seconds,
     kernel_predictors,
     launch_seconds,
     segment_time,
@@ -50,10 +49,10 @@ class Prediction:
     def __init__(
         self, base: SegmentedFusion, lowered: Callable[[Schedule], SegmentedFusion]
     ) -> None:
-        self._schedule, self._lowered = schedule_of(base), lowered
-        self._kernels, self._launch = kernel_predictors(base), launch_seconds(base)
+        self._lowered = lowered
         self._known: dict[Schedule, float] = {}
-        self._slowdown = cache(partial(slowdown_in_last_programs, base.segments))
+        self._bases: dict[Any, _Kernels | None] = {}
+        self._bases[_without_params(schedule_of(base))] = _Kernels(base)
 
     def __call__(self, schedule: Schedule) -> float:
         """Seconds. Infinite where it cannot be, and for the interpreter."""
@@ -62,16 +61,32 @@ class Prediction:
         return self._known[schedule]
 
     def _seconds(self, schedule: Schedule) -> float:
-        if _without_params(schedule) == _without_params(self._schedule):
-            kernels = map(self._kernel_seconds, itertools.count(), schedule.segments)
-            return self._launch + sum(kernels)
-        try:
-            found = fusion_seconds(self._lowered(schedule))
-        except TritonFuserError:
-            return math.inf
-        return math.inf if found is None else found
+        key = _without_params(schedule)
+        if key not in self._bases:
+            self._bases[key] = self._kernels_of(schedule)
+        kernels = self._bases[key]
+        return math.inf if kernels is None else kernels.seconds(schedule)
 
-    def _kernel_seconds(self, place: int, segment: SegmentSchedule) -> float:
+    def _kernels_of(self, schedule: Schedule) -> _Kernels | None:
+        """The kernels of a schedule; None where it cannot be."""
+        try:
+            return _Kernels(self._lowered(schedule))
+        except TritonFuserError:
+            return None
+
+
+class _Kernels:
+    """The times of schedules that have the same kernels, but for their params."""
+
+    def __init__(self, base: SegmentedFusion) -> None:
+        self._kernels, self._launch = kernel_predictors(base), launch_seconds(base)
+        self._slowdown = cache(partial(slowdown_in_last_programs, base.segments))
+
+    def seconds(self, schedule: Schedule) -> float:
+        """Seconds of a schedule."""
+        return self._launch + sum(map(self._of_kernel, itertools.count(), schedule.segments))
+
+    def _of_kernel(self, place: int, segment: SegmentSchedule) -> float:
         seconds = self._kernels[place](segment.params)
         return self._slowdown(place) * seconds if segment.finishes else seconds
 
@@ -119,6 +134,9 @@ class Ranked:
 
 # --- without a GPU -------------------------------------------------------------------------------
 
+CUTS = 32
+"""Ways to cut a definition into kernels that are looked at."""
+
 PROPOSED = 512
 """Schedules that are predicted."""
 
@@ -133,7 +151,11 @@ smaller gains about as many were losses."""
 
 
 def predicted(
-    fusion: Fusion, inputs: Sequence[Any], arch: str, proposals: Callable[[Any], Proposals]
+    fusion: Fusion,
+    inputs: Sequence[Any],
+    arch: str,
+    proposals: Callable[[Any], Proposals],
+    wide: bool = False,
 ) -> TuneReport:
     """Rank schedules for a GPU that is not here.
 
@@ -141,6 +163,8 @@ def predicted(
     ----------
     proposals : callable
         Makes the proposals around the heuristics' schedule.
+    wide : bool
+        Whether the definition may be cut into other kernels.
 
     Raises
     ------
@@ -159,6 +183,11 @@ def predicted(
         raise LoweringError(f"the cost model has no times for {arch}: it is of GPUs")
     drawn = proposals(base)
     others = dict.fromkeys(next(drawn) for _ in range(PROPOSED))
+    if wide:
+        tries = iter(range(CUTS))
+        options = RunOptions(arch=arch)
+        cuts = alternatives_for(fusion, inputs, options, lambda: next(tries, None) is not None)
+        others.update(dict.fromkeys(map(schedule_of, cuts)))
     others.pop(schedule, None)
     ranked = sorted(others, key=prediction)[:KEPT]
     trials = [Trial(schedule, seconds=seconds)]

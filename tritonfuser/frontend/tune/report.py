@@ -221,7 +221,10 @@ def difference(schedule: Schedule, base: Schedule) -> str:
 
 def differences(schedule: Schedule, base: Schedule) -> list[str]:
     """The fields of a trial as texts."""
-    found = _differences("", base.to_dict(), schedule.to_dict())
+    before, after = base.to_dict(), schedule.to_dict()
+    if len(base.segments) != len(schedule.segments):
+        before["segments"], after["segments"] = len(base.segments), len(schedule.segments)
+    found = _differences("", before, after)
     return [f"{name} {was} -> {now}" for name, was, now in found]
 
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from ...heuristics.schedule import Schedule
-from .candidates import joined
+from .candidates import joined, kernels_of
 from .finals import GAIN, decided
 from .interfaces import Measurer, Prepare, Prepared, Proposer
 from .prepare_queue import PrepareQueue
@@ -209,12 +209,14 @@ class Search:
 
     def _joined(self) -> Iterator[Schedule]:
         """What the fastest ones changed, as one schedule: kernels gain side by side, fields often.
+        Those of other kernels than the best one are left out.
 
         Where they change the same field, the fastest one decides.
         """
-        first = self.trials[0]
+        kernels = kernels_of(self.trials[self._best].schedule)
+        first, *others = (t for t in self.trials if kernels_of(t.schedule) == kernels)
         enough = GAIN * (first.seconds or 0.0)
-        timed = (t for t in self.trials[1:] if t.seconds is not None and not t.failure)
+        timed = (t for t in others if t.seconds is not None and not t.failure)
         better = [trial for trial in timed if (trial.seconds or 0.0) < enough]
         fastest = sorted(better, key=lambda trial: trial.seconds or 0.0)[: max(TOGETHER)]
         for count in TOGETHER:

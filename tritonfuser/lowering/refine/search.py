@@ -97,7 +97,7 @@ def refined(
     best, choice = timed_kernels(first, device), Choice(materialized=first.rewrites.invariants)
     base = cache(lambda pieces: CommonRewrites.of(fusion, pieces).fusion)
     times = Times(device, base, make, {choice: best}, worth_trying(best, fusion))
-    for other in _with_rows_moved(first, choice):
+    for other in with_rows_moved(first, choice):
         found = times(other)
         if found.is_faster(best, ROWS_MOVED):
             best, choice = found, other
@@ -106,16 +106,16 @@ def refined(
     if choice != whole:
         _with_more_in_memory(times, whole)
     if is_slow(best):
-        _try_best_first(times, try_changes)
+        try_best_first(times, try_changes)
         best = _fastest(times, best)
-        _try_best_first(times, try_splits)
+        try_best_first(times, try_splits)
         best = _with_splits_by_dims(times, best)
         factors = (1.0, *PART_FACTORS)
         best = times.known[with_pieces(fusion, times, times.choice(best), factors)]
     return _with_other_parts(times, best).segmented
 
 
-def _with_rows_moved(first: SegmentedFusion, choice: Choice) -> Iterator[Choice]:
+def with_rows_moved(first: SegmentedFusion, choice: Choice) -> Iterator[Choice]:
     """Choices that move row reductions into the kernel that uses them, or into one before it."""
     if rereads_rows_in_next_kernel(first):
         yield replace(choice, over_rows=False)
@@ -152,11 +152,21 @@ def is_slow(now: TimedKernels) -> bool:
     return now.excess > max(WORTH_S, SAVED * now.seconds)
 
 
-def _try_best_first(times: Times, try_changes: Callable[[Times, Choice], None]) -> None:
-    """Try changes of the most promising segmentation, again and again, of all that are known."""
+def try_best_first(
+    times: Times,
+    try_changes: Callable[[Times, Choice], None],
+    is_worth: Callable[[TimedKernels], bool] = is_slow,
+) -> None:
+    """Try changes of the most promising segmentation, again and again, of all that are known.
+
+    Parameters
+    ----------
+    is_worth : callable
+        Whether changes of a segmentation may pay.
+    """
     changed, in_vain = set[Choice](), 0
     while in_vain < MOST_IN_VAIN and times.may_try and len(changed) < MOST_CHANGED:
-        found, known, least = _next(times, changed), len(times.known), times.least
+        found, known, least = _next(times, changed, is_worth), len(times.known), times.least
         if found is None:
             break
         changed.add(found)
@@ -164,7 +174,9 @@ def _try_best_first(times: Times, try_changes: Callable[[Times, Choice], None]) 
         in_vain = 0 if times.least < least else in_vain + (len(times.known) > known)
 
 
-def _next(times: Times, changed: set[Choice]) -> Choice | None:
+def _next(
+    times: Times, changed: set[Choice], is_worth: Callable[[TimedKernels], bool] = is_slow
+) -> Choice | None:
     """The most promising segmentation whose changes were not tried, if they may be much faster than
     all that are known.
 
@@ -176,7 +188,7 @@ def _next(times: Times, changed: set[Choice]) -> Choice | None:
     possible = {
         choice: found.seconds - found.excess / 2
         for choice, found in times.known.items()
-        if is_slow(found)
+        if is_worth(found)
         and times.may_be_beaten_by(found.seconds - found.excess)
         and not any(map(found.is_like, tried))
     }

@@ -44,6 +44,8 @@ class Times:
         The segmentations that were made; the first is the heuristics'.
     most : float
         Most segmentations to make beside the first.
+    goes_on : callable
+        Whether there is time for another one.
     """
 
     device: DeviceProperties
@@ -51,11 +53,12 @@ class Times:
     make: Callable[[Choice], SegmentedFusion]
     known: dict[Choice, TimedKernels]
     most: float = inf
+    goes_on: Callable[[], bool] = lambda: True
 
     @property
     def may_try(self) -> bool:
         """Whether the time for another segmentation is left."""
-        return len(self.known) <= self.most
+        return len(self.known) <= self.most and self.goes_on()
 
     def __call__(self, choice: Choice) -> TimedKernels:
         if choice not in self.known:

@@ -34,7 +34,8 @@ class RowTensor:
         Number of tensors with the same facts, which are counted together; of those that are masked
         at some positions, the share that is accessed.
     issued : float
-        Loads or stores that threads issue for each that accesses memory: masked ones too.
+        Loads or stores that threads issue for each that accesses memory: masked ones too. 0 for a
+        tensor that is masked everywhere, as a remainder of no elements.
     overfetch : float
         Bytes that are fetched and never used, for each byte that is used.
     is_full : bool
@@ -59,7 +60,7 @@ class RowTensor:
     ) -> None:
         self.stream, self._problem, self.is_result = stream, problem, is_result
         self.times = times * stream.accessed_share
-        self.issued = 1 / stream.accessed_share
+        self.issued = 1 / stream.accessed_share if stream.accessed_share else 0.0
         self.strides = TensorStrides(stream)
         self.overfetch = overfetch_ratio(problem, stream, self.strides)
         self.is_full = stream.along_x and (stream.along_r or problem.reduced <= 1)

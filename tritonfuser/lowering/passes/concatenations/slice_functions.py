@@ -12,7 +12,7 @@ way may be faster: of 16 random definitions the model predicts 0.86 to 1.14 of t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import accumulate
 
 from ....device import VECTOR_BYTES
@@ -21,15 +21,19 @@ from ....ir import Const, Fusion, Node, Value
 from ....ops.builder import GraphBuilder, as_call
 from ....ops.forms import Moments, Pointwise, Reduction
 from ....ops.table import View
+from ....symbolic.index_expr import Axis, digit
 from ....symbolic.queries import is_known_equal
 from ....symbolic.sizes import is_size
+from ...access.read_footprint import Read, reads
 from ..rewriting import is_copy, rewritten
 from ..splits.parts import reduced_extents
-from .followed_dims import Place, operands_along
 from .slices import Slice, are_alike, are_in_order, concatenated, side_by_side, slice_of
 
 _MOST = 2**31
 """Positions along a dim that are compared as 32-bit integers."""
+
+_Place = tuple[Value, int | None]
+"""A tensor, and the dim of it that runs along the rows; None where it is the same along them."""
 
 Steps = tuple[Node, ...]
 """Ops of one tensor, each computed from the one before."""
@@ -64,8 +68,8 @@ def _is_of_reduced_rows(fusion: Fusion, value: Value, dim: int) -> bool:
     Values are followed op by op: all the indices that one is read at may be far more.
     """
     length = value.tensor.sizes[dim]
-    places: list[Place] = [(value, dim)]
-    seen: set[Place] = set()
+    places: list[_Place] = [(value, dim)]
+    seen: set[_Place] = set()
     while places:
         place = places.pop()
         node = fusion.producers.get(place[0])
@@ -78,8 +82,23 @@ def _is_of_reduced_rows(fusion: Fusion, value: Value, dim: int) -> bool:
             if any(is_known_equal(extent, length) for extent in extents):
                 return True
         elif isinstance(form, View | Pointwise):
-            places += operands_along(node, place[1])
+            places += _operands_along(node, place[1])
     return False
+
+
+def _operands_along(node: Node, dim: int | None) -> Iterator[_Place]:
+    """The tensors that an op reads, with the dim of each that runs along one of the result."""
+    axes = [Axis(f"d{place}", size) for place, size in enumerate(node.out.tensor.sizes)]
+    for read in reads(node, Read(node.out, tuple(map(digit, axes)))):
+        if not read.value.is_tensor:
+            continue
+        along = [
+            n for n, item in enumerate(read.index) if dim is not None and axes[dim] in item.axes()
+        ]
+        if not along or dim is None:
+            yield read.value, None
+        elif read.index[along[0]] == digit(axes[dim]):
+            yield read.value, along[0]
 
 
 def _function_of(fusion: Fusion, value: Value) -> tuple[Slice | None, Steps]:

@@ -1,0 +1,58 @@
+"""Segmentations that a tuner may time, whether or not the cost model finds them much faster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+
+from ...device import DeviceProperties
+from ...ir import Fusion
+from ..fuse.rewritten import CommonRewrites
+from ..fuse.segmentation import HEURISTIC, Choice
+from ..fuse.splits.split_policy import CommonRows
+from ..segments.segmented_fusion import SegmentedFusion
+from .changes import try_changes, try_splits
+from .kernel_times import timed_kernels
+from .reduced_pieces import in_pieces
+from .search import try_best_first, with_rows_moved
+from .times import Times
+
+
+def alternatives(
+    fusion: Fusion,
+    device: DeviceProperties,
+    make: Callable[[Choice], SegmentedFusion],
+    goes_on: Callable[[], bool],
+) -> list[SegmentedFusion]:
+    """Segmentations of a fusion with constant sizes, those that are predicted to be fastest first;
+    one alone for the interpreter, whose kernels have no times.
+
+    Parameters
+    ----------
+    device : DeviceProperties
+        The device to schedule for.
+    make : callable
+        Segments the fusion by a choice.
+    goes_on : callable
+        Whether there is time for another segmentation.
+    """
+    first = make(HEURISTIC)
+    if device.is_cpu:
+        return [first]
+    choice = Choice(materialized=first.rewrites.invariants)
+    base = cache(lambda pieces: CommonRewrites.of(fusion, pieces).fusion)
+    times = Times(device, base, make, {choice: timed_kernels(first, device)}, goes_on=goes_on)
+    others = [
+        Choice(materialized=()),
+        *with_rows_moved(first, choice),
+        *(replace(choice, rows=rows) for rows in CommonRows),
+        *in_pieces(fusion, times, choice),
+    ]
+    for other in others:
+        if times.may_try:
+            times(other)
+    for changes in (try_changes, try_splits):
+        try_best_first(times, changes, lambda found: found.excess > 0)
+    found = sorted(times.known.values(), key=lambda each: each.seconds)
+    return [each.segmented for each in found]
