@@ -154,7 +154,7 @@ def _node(node: Node, known: dict[Value, Operand]) -> list[Node]:
         known[node.out] = folded
         return []
     types = call.op.infer(call)
-    check_bytes(call, types)
+    check_bytes(call, types, open_sizes=True)
     outs = tuple(Value(o.index, t) for o, t in zip(node.outs, types, strict=True))
     known.update(zip(node.outs, outs, strict=True))
     return [Node(node.op, args, node.attrs, outs, node.loc)]
