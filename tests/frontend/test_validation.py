@@ -366,6 +366,38 @@ def test_a_mean_may_overflow_where_a_row_is_summed_or_be_nan_where_parts_are_joi
         giving(fd, monkeypatch, *wrong).validate([x])
 
 
+LARGE = torch.tensor([3e38 + 3e38j, 1 + 1j, 3e38 + 1j, 1e38 + 2e38j])
+STEPS = {
+    "lerp": (
+        lambda ops, x: ops.lerp(x, ops.neg(x), 0.5),
+        torch.tensor([3.4e38, 1.0, 3e38, 1e38]),
+        [True, False, True, False],
+    ),
+    "product": (lambda ops, x: ops.mul(x, x), LARGE, [True, False, False, True]),
+    "quotient": (lambda ops, x: ops.div(x, x), LARGE, [True, False, False, False]),
+    "reciprocal": (lambda ops, x: ops.reciprocal(x), LARGE, [True, False, False, False]),
+    "comparison": (
+        lambda ops, x: ops.isnan(ops.real(ops.mul(x, x))),
+        LARGE,
+        [True, False, False, True],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_what_overflows_in_a_step_of_an_op_alone_is_undecided(monkeypatch, name):
+    """In float64 the step is a number. What the op itself overflows to is known."""
+    body, x, either = STEPS[name]
+    with FusionDefinition() as fd:
+        fd.add_output(body(fd.ops, fd.from_pytorch(x)))
+    (found,) = fd.validate([x])
+    assert limit(fd, [x]).isinf().tolist() == either
+    wrong = ~found if found.dtype is torch.bool else torch.where(found == 0, 1e37, found / 2)
+    wrong = torch.where(torch.tensor(either), found, torch.where(found.isinf(), 1, wrong))
+    with pytest.raises(ValidationError, match=f"{either.count(False)} of 4"):
+        giving(fd, monkeypatch, wrong).validate([x])
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.complex64])
 def test_ops_behind_an_overflow_have_infinities(dtype):
     """In float64 exp(100) is a number: of inf - inf it made 0, and of inf / inf 1."""
