@@ -102,6 +102,7 @@ _SAME_NAME = (
 LIBDEVICE = SimpleNamespace(
     **{name: through_torch(getattr(torch, name)) for name in _SAME_NAME.split()},
     abs=through_torch(torch.abs),
+    erfcx=through_torch(torch.special.erfcx),
     fmod=elementwise(np.fmod),  # torch's of many elements is nan where the quotient overflows
     nearbyint=through_torch(torch.round),
 )
