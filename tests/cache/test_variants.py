@@ -47,6 +47,22 @@ def test_sizes_of_one_and_none_are_written_out() -> None:
     assert found[3].reason == "size0 >= 2 does not hold: size0 is 1 (tv0.shape[1])"
 
 
+def test_a_result_of_no_elements_has_the_strides_of_a_fresh_definition() -> None:
+    """Whatever sizes were open before: a quotient of sizes may be 0 or not."""
+
+    def strides(*numbers: int) -> tuple[int, ...]:
+        with FusionDefinition() as fd:
+            x, c = fd.define_tensor([-1, -1], contiguity=True), fd.define_scalar(DataType.Int)
+            rows = fd.ops.broadcast(x, [True, False, False])
+            fd.add_output(fd.ops.expand(rows, [fd.ops.div(x.size(0), c), -1, -1]))
+        found = [fd.run([noise(40, 5), number])[0] for number in numbers]
+        assert [len(out) for out in found] == [40 // number for number in numbers]
+        return found[-1].stride()
+
+    for last in (64, 2**63 - 1):
+        assert strides(last) == strides(2, 3, 4, last) == strides(50, 51, 52, 5, last)
+
+
 LARGEST = {
     "full": (2**62, lambda fd, c: fd.ops.full([c, 2], 1.0, DataType.Float)),
     "expanded": (2**60, lambda fd, c: fd.ops.expand(fd.ops.iota(8, dtype=DataType.Int), [c, 8])),
