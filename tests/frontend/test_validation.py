@@ -366,6 +366,40 @@ def test_a_mean_may_overflow_where_a_row_is_summed_or_be_nan_where_parts_are_joi
         giving(fd, monkeypatch, *wrong).validate([x])
 
 
+def of_numbers(body):
+    """A definition of a Float and an Int, of which sizes are made too."""
+    with FusionDefinition() as fd:
+        c, n = (fd.define_scalar(dtype) for dtype in (FLOAT, DataType.Int))
+        fd.add_output(body(fd.ops, c, n))
+    return fd
+
+
+def test_an_integer_of_a_number_that_is_rounded_is_undecided_where_that_decides(monkeypatch):
+    """The number is a constant where sizes depend on it too."""
+    fd = of_numbers(lambda ops, c, n: ops.iota(n, ops.cast(ops.mod(c, ops.log(n)), DataType.Int)))
+    assert limit(fd, [1e19, 10]).isinf().all()
+    fd.validate([1e19, 10])
+    assert not limit(fd, [7.5, 10]).any()
+    with pytest.raises(ValidationError, match="10 of 10 elements differ"):
+        giving(fd, monkeypatch, fd.run([7.5, 10])[0] + 1).validate([7.5, 10])
+
+
+def test_what_is_computed_of_sizes_is_rounded():
+    fd = of_numbers(lambda ops, c, n: ops.mul(ops.full([n], ops.sqrt(2), FLOAT), ops.rsqrt(n)))
+    fd.validate([1.0, 2])
+
+
+def test_sizes_of_the_reference_are_those_of_the_run():
+    """In float64 the size is 3295836."""
+
+    def body(ops, c, n):
+        return ops.full([ops.cast(ops.mul(ops.log(n), c), DataType.Int)], n, DataType.Int)
+
+    fd = of_numbers(body)
+    (found,) = fd.validate([3e6, 3])
+    assert found.shape == (3295837,)
+
+
 LARGE = torch.tensor([3e38 + 3e38j, 1 + 1j, 3e38 + 1j, 1e38 + 2e38j])
 STEPS = {
     "lerp": (
