@@ -366,6 +366,17 @@ def test_a_mean_may_overflow_where_a_row_is_summed_or_be_nan_where_parts_are_joi
         giving(fd, monkeypatch, *wrong).validate([x])
 
 
+@pytest.mark.parametrize("name", ["sigmoid", "silu"])
+@pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128])
+def test_sigmoids_of_complex_numbers_far_on_the_left_are_0(name, dtype):
+    """Those of torch are nan, whose exponential is infinite."""
+    x = torch.tensor([-800 + 1j, -3e38 + 3e38j, -1 + 2j, 1 - 2j, 800 + 3j], dtype=dtype)
+    with FusionDefinition() as fd:
+        fd.add_output(getattr(fd.ops, name)(fd.from_pytorch(x)))
+    (found,) = fd.validate([x])
+    assert (found[:2] == 0).all() and not limit(fd, [x])[[0, 2, 3, 4]].isinf().any()
+
+
 def of_numbers(body):
     """A definition of a Float and an Int, of which sizes are made too."""
     with FusionDefinition() as fd:

@@ -65,6 +65,19 @@ def _far_erfcinv(x: Tensor) -> Tensor:
     return y
 
 
+def sigmoid(x: Tensor) -> Tensor:
+    """Of complex numbers torch's own is nan on the far left, where it is 0."""
+    if not x.is_complex():
+        return torch.sigmoid(x)
+    left = x.real < 0
+    power = torch.exp(torch.where(left, x, -x))
+    return torch.where(left, power, 1) / (1 + power)
+
+
+def silu(x: Tensor) -> Tensor:
+    return x * sigmoid(x) if x.is_complex() else torch.nn.functional.silu(x)
+
+
 def imag(x: Tensor) -> Tensor:
     return x.imag
 
