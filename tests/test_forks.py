@@ -7,6 +7,8 @@ import os
 import signal
 import threading
 import warnings
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 
 import pytest
 
@@ -79,6 +81,19 @@ def test_an_interrupted_thread_leaves_its_lock():
         assert lock.try_acquire(), number
         lock.release()
     assert number > 1
+
+
+@pytest.mark.parametrize("held", ["shared", "exclusive"])
+def test_an_interrupted_thread_leaves_its_share(held):
+    """Wherever in entering or leaving a lock, that others share, the thread is interrupted."""
+    lock, pool = SharedLock(), ThreadPoolExecutor(1)
+    with Elsewhere(lock.shared()) if held == "shared" else nullcontext():
+        for number in itertools.count():
+            if not interrupted(lambda: entered(getattr(lock, held)()), "triton_lock.py", number):
+                break
+            pool.submit(entered, lock.shared()).result(timeout=10)
+    pool.submit(entered, lock.exclusive()).result(timeout=10)
+    assert number > 5
 
 
 @pytest.mark.parametrize("held, wanted", [("shared", "exclusive"), ("exclusive", "shared")])

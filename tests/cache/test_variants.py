@@ -13,6 +13,7 @@ from tritonfuser import DataType, FusionDefinition
 from tritonfuser.cache import executor
 from tritonfuser.cache.executor import FusionExecutorCache
 from tritonfuser.cache.keys.recompiles import Recompiles
+from tritonfuser.errors import InputShapeError
 from tritonfuser.heuristics.params import PointwiseParams
 from tritonfuser.lowering.product_policy import ProductPolicy
 from tritonfuser.lowering.run_options import RunOptions
@@ -44,6 +45,46 @@ def test_sizes_of_one_and_none_are_written_out() -> None:
     assert kinds(cache)[:3] == ["static", "static", "dynamic"]
     assert all("tv0.shape[1]" not in made.sizes.values() for made in found[3:5])
     assert found[3].reason == "size0 >= 2 does not hold: size0 is 1 (tv0.shape[1])"
+
+
+def test_a_result_of_no_elements_has_the_strides_of_a_fresh_definition() -> None:
+    """Whatever sizes were open before: a quotient of sizes may be 0 or not."""
+
+    def strides(*numbers: int) -> tuple[int, ...]:
+        with FusionDefinition() as fd:
+            x, c = fd.define_tensor([-1, -1], contiguity=True), fd.define_scalar(DataType.Int)
+            rows = fd.ops.broadcast(x, [True, False, False])
+            fd.add_output(fd.ops.expand(rows, [fd.ops.div(x.size(0), c), -1, -1]))
+        found = [fd.run([noise(40, 5), number])[0] for number in numbers]
+        assert [len(out) for out in found] == [40 // number for number in numbers]
+        return found[-1].stride()
+
+    for last in (64, 2**63 - 1):
+        assert strides(last) == strides(2, 3, 4, last) == strides(50, 51, 52, 5, last)
+
+
+LARGEST = {
+    "full": (2**62, lambda fd, c: fd.ops.full([c, 2], 1.0, DataType.Float)),
+    "expanded": (2**60, lambda fd, c: fd.ops.expand(fd.ops.iota(8, dtype=DataType.Int), [c, 8])),
+    "pad": (2**63 - 1, lambda fd, c: fd.ops.pad(fd.ops.full([4], True, DataType.Bool), [1, c])),
+}
+
+
+@pytest.mark.parametrize("name", LARGEST)
+def test_what_no_memory_holds_is_refused_as_in_a_fresh_definition(name: str) -> None:
+    """Whatever sizes were open before."""
+
+    def refusal(*sizes: int) -> str:
+        with FusionDefinition() as fd:
+            fd.add_output(body(fd, fd.define_scalar(DataType.Int)))
+        for size in sizes:
+            fd.run([size])
+        with pytest.raises(InputShapeError, match="less than 2\\*\\*63 bytes") as caught:
+            fd.run([largest])
+        return caught.value.message
+
+    largest, body = LARGEST[name]
+    assert refusal() == refusal(2, 3, 4)
 
 
 def test_multiples_seen_so_far_are_counted_on() -> None:

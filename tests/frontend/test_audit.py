@@ -231,6 +231,13 @@ def test_complex_numbers():
     assert deviation(one * math.nan, one * math.nan, limits(one, NEAR)).ok
 
 
+def test_a_part_beside_an_infinite_one_may_be_off_by_as_much_as_others():
+    one, other = (torch.tensor([complex(math.inf, part)]) for part in (1.0, 1.0 + 1e-6))
+    assert deviation(other, one, torch.tensor([1e-5])).ok
+    found = deviation(other, one, torch.tensor([1e-7]))
+    assert found.wrong == 1 and found.max_abs == pytest.approx(1e-6, rel=0.1)
+
+
 def test_bools_have_no_ulps():
     found = deviation(
         torch.tensor([True, False]), torch.tensor([True, True]), limits([True, True], EXACT)

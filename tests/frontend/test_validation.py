@@ -366,6 +366,83 @@ def test_a_mean_may_overflow_where_a_row_is_summed_or_be_nan_where_parts_are_joi
         giving(fd, monkeypatch, *wrong).validate([x])
 
 
+@pytest.mark.parametrize("name", ["sigmoid", "silu"])
+@pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128])
+def test_sigmoids_of_complex_numbers_far_on_the_left_are_0(name, dtype):
+    """Those of torch are nan, whose exponential is infinite."""
+    x = torch.tensor([-800 + 1j, -3e38 + 3e38j, -1 + 2j, 1 - 2j, 800 + 3j], dtype=dtype)
+    with FusionDefinition() as fd:
+        fd.add_output(getattr(fd.ops, name)(fd.from_pytorch(x)))
+    (found,) = fd.validate([x])
+    assert (found[:2] == 0).all() and not limit(fd, [x])[[0, 2, 3, 4]].isinf().any()
+
+
+def of_numbers(body):
+    """A definition of a Float and an Int, of which sizes are made too."""
+    with FusionDefinition() as fd:
+        c, n = (fd.define_scalar(dtype) for dtype in (FLOAT, DataType.Int))
+        fd.add_output(body(fd.ops, c, n))
+    return fd
+
+
+def test_an_integer_of_a_number_that_is_rounded_is_undecided_where_that_decides(monkeypatch):
+    """The number is a constant where sizes depend on it too."""
+    fd = of_numbers(lambda ops, c, n: ops.iota(n, ops.cast(ops.mod(c, ops.log(n)), DataType.Int)))
+    assert limit(fd, [1e19, 10]).isinf().all()
+    fd.validate([1e19, 10])
+    assert not limit(fd, [7.5, 10]).any()
+    with pytest.raises(ValidationError, match="10 of 10 elements differ"):
+        giving(fd, monkeypatch, fd.run([7.5, 10])[0] + 1).validate([7.5, 10])
+
+
+def test_what_is_computed_of_sizes_is_rounded():
+    fd = of_numbers(lambda ops, c, n: ops.mul(ops.full([n], ops.sqrt(2), FLOAT), ops.rsqrt(n)))
+    fd.validate([1.0, 2])
+
+
+def test_sizes_of_the_reference_are_those_of_the_run():
+    """In float64 the size is 3295836."""
+
+    def body(ops, c, n):
+        return ops.full([ops.cast(ops.mul(ops.log(n), c), DataType.Int)], n, DataType.Int)
+
+    fd = of_numbers(body)
+    (found,) = fd.validate([3e6, 3])
+    assert found.shape == (3295837,)
+
+
+LARGE = torch.tensor([3e38 + 3e38j, 1 + 1j, 3e38 + 1j, 1e38 + 2e38j])
+STEPS = {
+    "lerp": (
+        lambda ops, x: ops.lerp(x, ops.neg(x), 0.5),
+        torch.tensor([3.4e38, 1.0, 3e38, 1e38]),
+        [True, False, True, False],
+    ),
+    "product": (lambda ops, x: ops.mul(x, x), LARGE, [True, False, False, True]),
+    "quotient": (lambda ops, x: ops.div(x, x), LARGE, [True, False, False, False]),
+    "reciprocal": (lambda ops, x: ops.reciprocal(x), LARGE, [True, False, False, False]),
+    "comparison": (
+        lambda ops, x: ops.isnan(ops.real(ops.mul(x, x))),
+        LARGE,
+        [True, False, False, True],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_what_overflows_in_a_step_of_an_op_alone_is_undecided(monkeypatch, name):
+    """In float64 the step is a number. What the op itself overflows to is known."""
+    body, x, either = STEPS[name]
+    with FusionDefinition() as fd:
+        fd.add_output(body(fd.ops, fd.from_pytorch(x)))
+    (found,) = fd.validate([x])
+    assert limit(fd, [x]).isinf().tolist() == either
+    wrong = ~found if found.dtype is torch.bool else torch.where(found == 0, 1e37, found / 2)
+    wrong = torch.where(torch.tensor(either), found, torch.where(found.isinf(), 1, wrong))
+    with pytest.raises(ValidationError, match=f"{either.count(False)} of 4"):
+        giving(fd, monkeypatch, wrong).validate([x])
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.complex64])
 def test_ops_behind_an_overflow_have_infinities(dtype):
     """In float64 exp(100) is a number: of inf - inf it made 0, and of inf / inf 1."""

@@ -37,6 +37,7 @@ from tritonfuser.symbolic.queries import (
     known_divisor,
     known_divmod,
     min_by_hint,
+    require_at_most,
 )
 from tritonfuser.symbolic.shape_env import ShapeEnv
 from tritonfuser.symbolic.size_text import atoms_in, computed, guard_text, size_text
@@ -254,6 +255,16 @@ def test_closing_drops_what_others_say() -> None:
     assert assume_at_most(t, 4992) and t <= 4992 and b < 101
     with pytest.raises(AssertionError, match="too late"):
         assume_less(5, b)
+
+
+def test_what_is_required_is_a_guard_at_the_end_alone() -> None:
+    """What bounds and other guards do not say by then; nothing is known of it before."""
+    env, t, b = two()
+    assert require_at_most(t * b, 10**6) and require_at_most(b, 1000) and not require_at_most(t, 9)
+    assert require_at_most(-t, 0) and not is_known_less(b, 1001) and assume_at_most(b, 100)
+    assert guards(env) == ["size1 <= 100"]
+    env.close()
+    assert guards(env) == ["size1 <= 100", "size0 * size1 <= 1000000"]
 
 
 # --- queries that record nothing ------------------------------------------------------------------

@@ -12,10 +12,15 @@ from typing import Any
 from ..dtypes import PACKED, Category, DataType
 from ..errors import DefinitionError, SourceLoc, TritonFuserError
 from ..ir import Fusion, Node, Output, TensorType, Type, Value
+from ..symbolic.queries import require_at_most
+from ..symbolic.sizes import is_integer
 from . import registry
 from .arguments import INT64_MAX, bind
 from .forms import Composite, HostScalar, Pointwise
 from .table import Call, Library, Op, View
+
+MOST_BITS = 8 * INT64_MAX + 7
+"""The bits of the largest result: less than 2**63 bytes."""
 
 
 class GraphBuilder:
@@ -164,8 +169,17 @@ def _dtypes(call: Call, types: Sequence[Type]) -> list[DataType]:
     return [item.dtype for item in (*given, *types) if item is not None]
 
 
-def check_bytes(call: Call, types: Sequence[Type]) -> None:
+def check_bytes(call: Call, types: Sequence[Type], open_sizes: bool = False) -> None:
     """Refuse results that no memory can hold; sizes known only at run time count as 1.
+
+    Parameters
+    ----------
+    call : Call
+        The op.
+    types : sequence of Type
+        Its results.
+    open_sizes : bool
+        Whether open sizes count: kernels then serve none at which a result is refused.
 
     Raises
     ------
@@ -175,8 +189,9 @@ def check_bytes(call: Call, types: Sequence[Type]) -> None:
     for type_ in types:
         if not isinstance(type_, TensorType):
             continue
-        sizes = [size for size in type_.shape if isinstance(size, int)]
-        if 0 not in sizes and math.prod(sizes) * type_.dtype.info.bits // 8 > INT64_MAX:
+        known = [n for n in type_.shape if isinstance(n, int) or (open_sizes and is_integer(n))]
+        bits = math.prod(known) * type_.dtype.info.bits
+        if not require_at_most(bits, MOST_BITS):
             raise DefinitionError(
                 f"{call.op.name}: expected a result of less than 2**63 bytes, got the shape "
                 f"{list(type_.shape)} of {type_.dtype}"

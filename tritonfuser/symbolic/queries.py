@@ -122,6 +122,16 @@ def assume_at_most(a: int, b: int) -> bool:
     return difference >= 0
 
 
+def require_at_most(a: int, b: int) -> bool:
+    """Whether ``a <= b`` in this run: kernels serve no others, and are the same as without it."""
+    if type(a) is int and type(b) is int:
+        return a <= b
+    difference = b - a
+    for size in sizes_among(difference):
+        return size.env.require_at_least_zero(dict(size.terms))
+    return difference >= 0
+
+
 def assume_multiple(a: int, n: int) -> bool:
     """Whether ``n`` divides ``a``, from here on for all sizes; the sign of ``n`` is decided too."""
     if type(a) is int and type(n) is int:

@@ -47,6 +47,7 @@ class ShapeEnv:
         self.choices: dict[str, Choice] = {}
         self.closed = False
         self._assumed: set[Guard] = set()
+        self._required: dict[Guard, None] = {}
         self._chosen: dict[str, int] = {}
         self._computed: dict[tuple[Terms, str, Terms], int] = {}
 
@@ -209,6 +210,16 @@ class ShapeEnv:
         self.assume_zero(added(p, {(): found}, -1))
         return found
 
+    def require_at_least_zero(self, p: Polynomial) -> bool:
+        """Whether the polynomial is 0 or more in this run; then kernels serve no sizes below.
+
+        Unlike what is assumed, this decides nothing: the guard comes when the env is closed.
+        """
+        known = self.known_at_least_zero(p)
+        if known is None and self.hint(p) >= 0:
+            self._required[_normal(p, Relation.AT_LEAST_ZERO)] = None
+        return self.hint(p) >= 0
+
     def _record(self, guard: Guard) -> None:
         if self.closed:
             raise AssertionError(f"a guard too late: {guard}")
@@ -242,6 +253,9 @@ class ShapeEnv:
     def close(self) -> None:
         """Record no more guards; drop those that others imply: ``a <= 9`` beside ``a <= 5``."""
         self.closed = True
+        for needed in self._required:
+            if not self.implies_at_least_zero(dict(needed.terms)):
+                self.guards.append(needed)
         tightest: dict[Terms, Guard] = {}
         for guard in self.guards:
             if guard.relation is not Relation.AT_LEAST_ZERO:

@@ -27,6 +27,7 @@ from tritonfuser.lowering.emit.expressions import cast_text
 from tritonfuser.lowering.interpreter import language
 from tritonfuser.lowering.kernel_source import KernelSource
 from tritonfuser.ops.creation import philox
+from tritonfuser.ops.pointwise import oracles
 
 D = DataType
 TARGETS = ("sm_80", "sm_90", "sm_100", "gfx942")
@@ -101,6 +102,20 @@ def test_erfcinv_in_the_far_tails() -> None:
     (found,) = interpret(kernel(["r0 = erfcinv(x0)"], [D.Double], [D.Double], 16), [x])
     torch.testing.assert_close(torch.erfc(found[1:7]), x[1:7], rtol=1e-12, atol=0)
     assert found[7] == torch.inf and found[8] == -torch.inf and found[9:11].isnan().all()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_erfcinv_of_numbers_without_full_precision(dtype: torch.dtype) -> None:
+    """Of these erfc has few digits, of the least one alone none."""
+    limits = torch.finfo(dtype)
+    least = limits.smallest_normal * limits.eps
+    some = [least, 2 * least, 3 * least, 1000 * least, limits.tiny / 2, limits.tiny, 1e-30, 0.1]
+    x = torch.tensor(some, dtype=dtype)
+    kind = {torch.float32: D.Float, torch.float64: D.Double}[dtype]
+    (found,) = interpret(kernel(["r0 = erfcinv(x0)"], [kind], [kind], len(x)), [x])
+    for y in (found.double(), oracles.erfcinv(x.double())):
+        logs = torch.special.erfcx(y).log() - y * y
+        torch.testing.assert_close(logs, x.double().log(), rtol=4 * limits.eps, atol=0)
 
 
 # --- tiles ---------------------------------------------------------------------------------------

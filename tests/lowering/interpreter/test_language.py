@@ -54,3 +54,11 @@ def test_what_is_left_is_exact_where_the_quotient_overflows(name, dtype):
     x, y = torch.full((64,), large, dtype=dtype), torch.full((64,), small, dtype=dtype)
     found = planned(lowered(lambda fd, x, y: getattr(fd.ops, name)(x, y), [x, y], CPU), [x, y], CPU)
     assert found([x, y])[0].tolist() == [math.fmod(x[0].item(), y[0].item())] * 64
+
+
+@pytest.mark.parametrize("name", ["cosh", "sinh"])
+def test_hyperbolic_functions_are_numbers_where_an_exponential_is_none(name):
+    """Whatever the number of elements, as above."""
+    x = torch.full((64,), 88.8)
+    found = planned(lowered(lambda fd, x: getattr(fd.ops, name)(x), [x], CPU), [x], CPU)([x])
+    torch.testing.assert_close(found[0], getattr(torch, name)(x.double()).float())

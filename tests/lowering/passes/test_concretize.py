@@ -34,6 +34,23 @@ def dynamic(rank, body, *scalars):
     return fd
 
 
+def test_scalars_of_sizes_stay_beside_these():
+    """For who asks how they are rounded."""
+
+    def body(fd, x, c):
+        twice = fd.ops.mul(c, 2)
+        return fd.ops.add(fd.ops.expand(x, [twice, fd.ops.size(x, 1)]), fd.ops.sqrt(twice))
+
+    fd = dynamic(2, body, DataType.Int)
+    ir, inputs = fd.fusion.ir, [noise(1, 3), 4]
+    given = signature(ir, inputs, torch.device("cpu"))
+    for folds in (True, False):
+        fusion = check(concretize(ir, given, folds))
+        assert fusion.outputs[0].value.tensor.sizes == (8, 3)
+        ops = {node.op for node in fusion.nodes}
+        assert ops == ({"expand", "add"} if folds else {"expand", "add", "mul", "sqrt"})
+
+
 # --- extents -----------------------------------------------------------------------------
 
 

@@ -110,7 +110,8 @@ def _apart(got: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
     """Absolute differences in float64; inf where there is none to speak of."""
     same = (got == wanted) | (got.isnan() & wanted.isnan())
     if got.is_complex():
-        found = (got - wanted).abs()
+        # Where one part is infinite the other is still compared.
+        found = torch.hypot(_apart(got.real, wanted.real), _apart(got.imag, wanted.imag))
     else:
         found = (got.double() - wanted.double()).abs()
         if not got.is_floating_point():

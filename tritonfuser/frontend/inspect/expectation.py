@@ -72,7 +72,7 @@ class Check:
 def expected(fusion: Fusion, inputs: Sequence[Any], how: Check) -> Expected:
     """What a run should give, and how far each element may be off."""
     wide = Evaluation(fusion, inputs, double=True)
-    own = bounds(fusion, inputs)
+    own = bounds(fusion, inputs, wide.outputs)
     if how.outputs is not None:
         wide.replace(fusion, how.outputs)
     limits = [

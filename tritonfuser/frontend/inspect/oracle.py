@@ -11,9 +11,11 @@ from typing import Any, Union
 
 import torch
 
+from ...cache.keys.signature import signature
 from ...dtypes import REDUCED_FLOATS, Category, DataType
 from ...errors import IndexRangeError, TritonFuserError
 from ...ir import Arg, Attr, Const, Fusion, Node, Number, ScalarType, Value
+from ...lowering.passes.concretize import concretize
 from ...lowering.passes.constant_folding import as_number
 from ...ops import registry
 from ...ops.builder import as_call
@@ -78,6 +80,8 @@ class Evaluation:
         self._results: dict[Value, Result] = {}
         self._lengths: dict[Value, int] = {}
         self._drawn: set[Value] = set()
+        # Sizes are those of the run, whose scalars are rounded.
+        fusion = concretize(fusion, signature(fusion, inputs, device_of(inputs)), folds=False)
         for value, given in zip(fusion.inputs, inputs, strict=True):
             self._keep(value, as_given(value, given), 1)
         last = last_uses(fusion)

@@ -10,12 +10,17 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from weakref import WeakSet
 
 from ...forks import reset_in_forked_children
 
 
 class SharedLock:
-    """Held by many at once (``shared``), or by one alone (``exclusive``); not reentrant."""
+    """Held by many at once (``shared``), or by one alone (``exclusive``); not reentrant.
+
+    Whoever shares it holds a lock of its own, and whoever is alone waits for each of these. They
+    are held by ``with`` statements, so that a thread leaves them wherever it is interrupted.
+    """
 
     def __init__(self) -> None:
         self.reset_after_fork()
@@ -23,33 +28,39 @@ class SharedLock:
 
     def reset_after_fork(self) -> None:
         """Return to the state in which nobody holds the lock."""
-        self._changed = threading.Condition()
-        self._holders = 0
-        self._alone = False
+        self._alone = threading.Lock()
+        self._changing = threading.Lock()
+        self._shares: WeakSet[threading.Lock] = WeakSet()
 
     @contextmanager
     def shared(self) -> Iterator[None]:
-        with self._changed:
-            self._changed.wait_for(lambda: not self._alone)
-            self._holders += 1
-        try:
-            yield
-        finally:
-            with self._changed:
-                self._holders -= 1
-                self._changed.notify_all()
+        while True:
+            own = self._new_share()
+            with own:
+                # Whoever is alone from now on waits for ``own``.
+                if not self._alone.locked():
+                    yield
+                    return
+            with self._alone:
+                pass
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
-        with self._changed:
-            self._changed.wait_for(lambda: not self._alone and self._holders == 0)
-            self._alone = True
-        try:
+        with self._alone:
+            for share in self._held_shares():
+                with share:
+                    pass
             yield
-        finally:
-            with self._changed:
-                self._alone = False
-                self._changed.notify_all()
+
+    def _new_share(self) -> threading.Lock:
+        own = threading.Lock()
+        with self._changing:
+            self._shares.add(own)
+        return own
+
+    def _held_shares(self) -> list[threading.Lock]:
+        with self._changing:
+            return [share for share in self._shares if share.locked()]
 
 
 LANGUAGE = SharedLock()

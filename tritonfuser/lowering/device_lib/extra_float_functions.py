@@ -13,16 +13,21 @@ from triton.language.extra import libdevice
 
 @triton.jit
 def erfcinv(x):
-    """Inverse of erfc on (0, 2): erfinv in the middle, Halley steps on erfc in the tails."""
+    """Inverse of erfc on (0, 2): erfinv in the middle, Halley steps on log(erfc) in the tails.
+
+    Where erfc itself is below the normal numbers it has too few digits to tell how far it is off.
+    """
     tail = tl.minimum(x, 2.0 - x)
+    log_tail = libdevice.log(tail)
     # Half of the smallest number is 0.
-    t = libdevice.sqrt(1.3862943611198906 - 2.0 * libdevice.log(tail))
+    t = libdevice.sqrt(1.3862943611198906 - 2.0 * log_tail)
     guess = (2.30753 + t * 0.27061) / (1.0 + t * (0.99229 + t * 0.04481))
     y = 0.7071067811865476 * (t - guess)
     for _ in tl.static_range(2):
-        error = libdevice.erfc(y) - tail
-        slope = 1.1283791670955126 * libdevice.exp(-y * y) - y * error
-        y = tl.where(slope == 0, y, y + error / slope)
+        scaled = libdevice.erfcx(y)  # erfc(y) = exp(-y ** 2) * scaled
+        slope = 1.1283791670955126 / scaled
+        error = libdevice.log(scaled) - y * y - log_tail
+        y += error / (slope + error * (0.5 * slope - y))
     y = tl.where(tail == 0, float("inf"), tl.where(tail < 0, float("nan"), y))
     near = tl.abs(1.0 - x) <= 0.5
     middle = libdevice.erfinv(tl.where(near, 1.0 - x, 0.0))

@@ -94,14 +94,23 @@ def positions(*bounds: Any, **_: Any) -> Iterator[tl.tensor]:
 # --- libdevice ------------------------------------------------------------------------------------
 
 _SAME_NAME = (
-    "acos acosh asin asinh atan atan2 atanh ceil copysign cos cosh erf erfc erfinv exp exp2 "
-    "expm1 floor hypot lgamma log log10 log1p log2 nextafter pow rsqrt sin sinh sqrt tan "
+    "acos acosh asin asinh atan atan2 atanh ceil copysign cos erf erfc erfinv exp exp2 "
+    "expm1 floor hypot lgamma log log10 log1p log2 nextafter pow rsqrt sin sqrt tan "
     "tanh trunc"
 )
+
+
+def _in_double(function: Callable[[torch.Tensor], torch.Tensor]) -> Callable[..., Any]:
+    """A function of torch that overflows too early in float32 where it takes many elements."""
+    return through_torch(lambda x: function(x.double()).to(x.dtype))
+
 
 LIBDEVICE = SimpleNamespace(
     **{name: through_torch(getattr(torch, name)) for name in _SAME_NAME.split()},
     abs=through_torch(torch.abs),
+    cosh=_in_double(torch.cosh),
+    sinh=_in_double(torch.sinh),
+    erfcx=through_torch(torch.special.erfcx),
     fmod=elementwise(np.fmod),  # torch's of many elements is nan where the quotient overflows
     nearbyint=through_torch(torch.round),
 )

@@ -58,12 +58,22 @@ InputSpec = Union[TensorSpec, ScalarSpec]
 InputSignature = tuple[InputSpec, ...]
 
 
-def concretize(fusion: Fusion, signature: InputSignature) -> Fusion:
+def concretize(fusion: Fusion, signature: InputSignature, folds: bool = True) -> Fusion:
     """The fusion at the sizes of ``signature``, in the same values' numbers.
 
     Its nodes are in the order of the printed definition, so that passes add the same values to a
     definition and to its print. Ops that no output needs are left out: nothing is asked of
     their sizes.
+
+    Parameters
+    ----------
+    fusion : Fusion
+        The definition.
+    signature : InputSignature
+        Of its inputs.
+    folds : bool
+        Whether ops compute with the constants too. Else these are in shapes alone, and scalar ops
+        stay beside them.
 
     Raises
     ------
@@ -72,17 +82,18 @@ def concretize(fusion: Fusion, signature: InputSignature) -> Fusion:
         is of another shape, or the input is expanded.
     """
     known: dict[Value, Operand] = {}
+    numbers: dict[Value, Operand] = known if folds else {}
     inputs: list[Value] = []
     for value, spec in zip(fusion.inputs, signature, strict=True):
         concrete = _concrete_input(value, spec)
         inputs.append(concrete)
-        known[value] = concrete
+        known[value] = numbers[value] = concrete
         if isinstance(spec, ScalarSpec) and spec.value is not None:
-            known[value] = Const(spec.value, spec.dtype)
+            numbers[value] = Const(spec.value, spec.dtype)
     nodes: list[Node] = []
     for node in depth_first(fusion):
         try:
-            nodes.extend(_concrete_nodes(node, known))
+            nodes.extend(_concrete_nodes(node, known, numbers))
         except TritonFuserError as error:
             raise _of_inputs(error).located(node.loc) from error.__cause__
     outputs = tuple(
@@ -145,23 +156,39 @@ def _concrete_input(value: Value, spec: InputSpec) -> Value:
     return Value(value.index, type_)
 
 
-def _concrete_nodes(node: Node, known: dict[Value, Operand]) -> list[Node]:
-    """The node over concrete operands, as a list; empty where its result is a constant now."""
-    call = as_call(node)
-    args = tuple(
-        _concrete_arg(node.op, arg, param, known)
-        for arg, param in _operand_params(call.op, node.args)
-    )
-    call = Call(call.op, args, call.attrs)
+def _concrete_nodes(
+    node: Node, known: dict[Value, Operand], numbers: dict[Value, Operand]
+) -> list[Node]:
+    """The node over concrete operands, as a list; empty where its result is a constant now.
+
+    Shapes are of ``numbers``, which ops compute with too where ``known`` is the same.
+    """
+    call = _concrete_call(node, numbers, numbers)
     folded = _constant_result(call, node)
     if folded is not None:
-        known[node.out] = folded
-        return []
+        numbers[node.out] = folded
+        if known is numbers or isinstance(call.op.form, HostScalar):
+            known[node.out] = folded
+            return []
+    if known is not numbers:
+        call = _concrete_call(node, known, numbers)
     types = call.op.infer(call)
-    check_bytes(call, types)
+    check_bytes(call, types, open_sizes=True)
     outs = tuple(Value(o.index, t) for o, t in zip(node.outs, types, strict=True))
     known.update(zip(node.outs, outs, strict=True))
-    return [Node(node.op, args, node.attrs, outs, node.loc)]
+    if folded is None:
+        numbers.update(zip(node.outs, outs, strict=True))
+    return [Node(node.op, call.args, node.attrs, outs, node.loc)]
+
+
+def _concrete_call(node: Node, known: dict[Value, Operand], numbers: dict[Value, Operand]) -> Call:
+    """The call of a node over concrete operands."""
+    call = as_call(node)
+    args = tuple(
+        _concrete_arg(node.op, arg, kind, numbers if kind in (Kind.EXTENT, Kind.EXTENTS) else known)
+        for arg, kind in _operand_params(call.op, node.args)
+    )
+    return Call(call.op, args, call.attrs)
 
 
 def _operand_params(op: Op, args: tuple[Arg, ...]) -> list[tuple[Arg, Kind]]:

@@ -13,7 +13,7 @@ from ...ir import Const, Fusion, Node, Value
 from ...ops.builder import GraphBuilder, as_call
 from ...ops.forms import Moments, Pointwise, Reduction, Scan
 from ...ops.table import Scatter, View
-from ...symbolic.sizes import is_size
+from ...symbolic.queries import assume_empty
 from .constant_folding import neutral
 from .redundant_nodes import drop_dead
 from .substitution import next_free
@@ -43,7 +43,7 @@ def fill_empty(fusion: Fusion) -> Fusion:
 def has_empty(fusion: Fusion) -> bool:
     """Whether a tensor of a concrete fusion has no elements."""
     results = [out for node in fusion.nodes for out in node.outs]
-    return any(v.is_tensor and _is_empty(v.tensor.sizes) for v in (*fusion.inputs, *results))
+    return any(v.is_tensor and assume_empty(v.tensor.sizes) for v in (*fusion.inputs, *results))
 
 
 def _filling(node: Node, out: Value) -> Const:
@@ -58,13 +58,9 @@ def _is_filled(node: Node) -> bool:
     if isinstance(form, Reduction | Moments) and _reduces_nothing(node):
         return True
     is_kernels = isinstance(form, Pointwise | View | Scatter | Scan | Reduction | Moments)
-    return is_kernels and all(_is_empty(out.tensor.sizes) for out in node.outs)
+    return is_kernels and all(assume_empty(out.tensor.sizes) for out in node.outs)
 
 
 def _reduces_nothing(node: Node) -> bool:
     operand = as_call(node).value("arg").tensor.sizes
-    return _is_empty(tuple(operand[dim] for dim in as_call(node).dims()))
-
-
-def _is_empty(extents: tuple[int, ...]) -> bool:
-    return any(not is_size(extent) and extent == 0 for extent in extents)
+    return assume_empty(tuple(operand[dim] for dim in as_call(node).dims()))

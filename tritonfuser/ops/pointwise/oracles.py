@@ -42,9 +42,40 @@ def relu(x: Tensor) -> Tensor:
 
 
 def erfcinv(x: Tensor) -> Tensor:
-    """Through the quantile of the normal distribution, which is exact in the tails too."""
-    quantile = torch.special.ndtri(x.double() / 2)
-    return torch.sub(0.0, quantile / math.sqrt(2)).to(x.dtype)
+    """Through the quantile of the normal distribution, which is exact in the tails too.
+
+    Of half of the least numbers, that is: for those themselves log(erfc) is solved.
+    """
+    wide = x.double()
+    found = torch.sub(0.0, torch.special.ndtri(wide / 2) / math.sqrt(2))
+    least = (wide != 0) & (wide.abs() < HALVED_EXACTLY)
+    return torch.where(least, _far_erfcinv(wide), found).to(x.dtype)
+
+
+HALVED_EXACTLY = 2.0**-1021
+"""The least number of which half is a normal one."""
+
+
+def _far_erfcinv(x: Tensor) -> Tensor:
+    """Newton's steps on log(erfc) from about where it is that of the least numbers."""
+    y = torch.full_like(x, 27.0)
+    for _ in range(4):
+        scaled = torch.special.erfcx(y)
+        y = y + (scaled.log() - y * y - x.log()) * scaled * (math.sqrt(math.pi) / 2)
+    return y
+
+
+def sigmoid(x: Tensor) -> Tensor:
+    """Of complex numbers torch's own is nan on the far left, where it is 0."""
+    if not x.is_complex():
+        return torch.sigmoid(x)
+    left = x.real < 0
+    power = torch.exp(torch.where(left, x, -x))
+    return torch.where(left, power, 1) / (1 + power)
+
+
+def silu(x: Tensor) -> Tensor:
+    return x * sigmoid(x) if x.is_complex() else torch.nn.functional.silu(x)
 
 
 def imag(x: Tensor) -> Tensor:

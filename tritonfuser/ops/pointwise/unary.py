@@ -75,7 +75,7 @@ FLOAT_FUNCTIONS: tuple[Op, ...] = (
           accuracy=Accuracy(0.5, coarse=COARSE), instructions=10),
     unary("rsqrt", _float, "libdevice.rsqrt({x})", torch.rsqrt, "1 / sqrt(x).", _POSITIVE,
           complex=functions.rsqrt, accuracy=Accuracy(2), instructions=4),
-    unary("sigmoid", _float, "sigmoid({x})", torch.sigmoid, "1 / (1 + exp(-x)).",
+    unary("sigmoid", _float, "sigmoid({x})", oracles.sigmoid, "1 / (1 + exp(-x)).",
           complex=functions.sigmoid, accuracy=Accuracy(4, coarse=COARSE), instructions=10),
     unary("sin", _float, per(single="sine({x})", double="libdevice.sin({x})"), torch.sin,
           "Sine of an angle in radians.",
@@ -110,7 +110,7 @@ SAME_DTYPE: tuple[Op, ...] = (
           accuracy=Accuracy(0.0, pieces=pieces.FRACTION)),
     unary("relu", _same, per(boolean="{x}", other="maximum({x}, 0)"), oracles.relu,
           "max(x, 0); nan where x is nan.", accuracy=EXACT),
-    unary("silu", rules.same_float_op, "silu({x})", torch.nn.functional.silu,
+    unary("silu", rules.same_float_op, "silu({x})", oracles.silu,
           "x * sigmoid(x), also called swish.", complex=functions.silu, accuracy=Accuracy(5),
           instructions=10),
     # Triton's unary minus is 0 - x, which makes 0.0 of 0.0.

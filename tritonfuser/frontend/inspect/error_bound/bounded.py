@@ -88,7 +88,12 @@ def shows_no_rounding(center: torch.Tensor, dtype: DataType) -> torch.Tensor:
 
 
 def distance(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
-    """Absolute differences in float64; inf where only one is nan or they are infinitely apart."""
+    """Absolute differences in float64; inf where only one is nan or they are infinitely apart.
+
+    The difference of complex numbers is the larger of those of their parts.
+    """
+    if one.is_complex():
+        return torch.maximum(distance(one.real, other.real), distance(one.imag, other.imag))
     same = (one == other) | (one.isnan() & other.isnan())
     apart = (one.double() - other.double()).abs().nan_to_num(nan=math.inf, posinf=math.inf)
     return torch.where(same, 0.0, apart)

@@ -83,11 +83,20 @@ def applied(
     present = [x for x in widened if x is not None]
     bound = _decided(center, bound, present)
     if center.is_floating_point() and is_arithmetic(computed):
+        if computed is DataType.Float and accuracy.ulps:
+            stepwise = function(*(None if x is None else _in_float(x.center) for x in operands))
+            # lerp(3e38, -3e38, 0.5) has a difference of -6e38 on the way.
+            lost = distance(stepwise.float(), center.float()).isinf()
+            bound = bound.masked_fill(lost, _INF)
         return _with_own_error(Bounded(center, bound), computed, accuracy)
     return Bounded(center, bound)
 
 
 _INF = math.inf
+
+
+def _in_float(x: torch.Tensor) -> torch.Tensor:
+    return x.float() if x.dtype is torch.float64 else x
 
 
 def _widened(operand: Bounded, inner: float) -> Bounded:

@@ -26,7 +26,7 @@ from .products import product, tried
 from .sums import chosen, moments, multiplied, summed
 
 
-def propagated(fusion: Fusion, inputs: dict[Value, Any]) -> list[Bounded]:
+def propagated(fusion: Fusion, inputs: dict[Value, Any], overflows: bool = True) -> list[Bounded]:
     """The outputs of a fusion of real numbers with their bounds.
 
     Parameters
@@ -35,8 +35,10 @@ def propagated(fusion: Fusion, inputs: dict[Value, Any]) -> list[Bounded]:
         Concrete, without composite ops.
     inputs : dict
         Tensors and numbers; inputs that no op reads may be missing.
+    overflows : bool
+        False: what overflows in Float alone goes on as in Double.
     """
-    walk = _Walk(rounded_to_half(fusion))
+    walk = _Walk(rounded_to_half(fusion), overflows)
     for value, given in inputs.items():
         walk.known[value] = _given(value, given)
     last = last_uses(fusion)
@@ -56,15 +58,24 @@ def _given(value: Value, given: Any) -> Bounded:
 class _Walk:
     """What is known so far; ``narrow`` are the values that only results of 16 bits depend on."""
 
-    def __init__(self, narrow: frozenset[Value]) -> None:
+    def __init__(self, narrow: frozenset[Value], overflows: bool) -> None:
         self.narrow = narrow
+        self.overflows = overflows
         self.known: dict[Value, Bounded] = {}
 
     def run(self, node: Node) -> None:
         call = as_call(node)
         results = _RULES[type(call.op.form)](self, node, call)
         for out, found in zip(node.outs, results, strict=True):
-            self.known[out] = stored(found, compute_dtype(out.dtype), out.dtype)
+            self.known[out] = stored(found, self.computed(out.dtype), self.dtype(out.dtype))
+
+    def dtype(self, dtype: DataType) -> DataType:
+        """The dtype that stands for ``dtype``: Double for Float where nothing is to overflow."""
+        return DataType.Double if dtype is DataType.Float and not self.overflows else dtype
+
+    def computed(self, dtype: DataType) -> DataType:
+        """What results of a dtype are computed in."""
+        return self.dtype(compute_dtype(dtype))
 
     def operands(self, call: Call) -> list[Any]:
         """Bounded tensors and numbers, tuples of them, None, and ints for extents."""
@@ -86,7 +97,7 @@ class _Walk:
         form = call.op.form
         assert isinstance(form, Pointwise)
         typing = form.typing(operand_types([arg for arg in call.args if arg is not None]))
-        targets = iter(typing.operands)
+        targets = map(self.dtype, typing.operands)
         operands = [
             None if x is None else as_operand(x, next(targets)) for x in self.operands(call)
         ]
@@ -103,8 +114,9 @@ class _Walk:
             return found.double() if accuracy.of_dtype else found
 
         own = typing.computed.info.torch
-        found = applied(function, operands, typing.computed, accuracy)
-        return [stored(found, typing.computed, node.out.dtype)]
+        computed = self.dtype(typing.computed)
+        found = applied(function, operands, computed, accuracy)
+        return [stored(found, computed, self.dtype(node.out.dtype))]
 
     def reduction(self, node: Node, call: Call) -> list[Bounded]:
         form, (given, *_) = call.op.form, self.operands(call)
@@ -121,12 +133,12 @@ class _Walk:
         if form.identity in ("lowest", "highest"):
             return [chosen(given, along)]
         rule = summed if form.identity == "zero" else multiplied
-        return [rule(given, along, joined, compute_dtype(node.out.dtype))]
+        return [rule(given, along, joined, self.computed(node.out.dtype))]
 
     def moments(self, node: Node, call: Call) -> list[Bounded]:
         (given,) = self.operands(call)
         count = math.prod(given.center.shape[d] for d in call.dims())
-        return moments(given, call.dims(), count, node.out.dtype)
+        return moments(given, call.dims(), count, self.dtype(node.out.dtype))
 
     def view(self, node: Node, call: Call) -> list[Bounded]:
         form = call.op.form
