@@ -46,7 +46,7 @@ def test_every_op_has_its_scheduler(core):
 def test_a_kernel_is_built_around_its_first_member(segment):
     first, *others = segment.members
     assert is_core(first.node) and not any(is_core(member.node) for member in others)
-    assert core_row(first.node).words(first.node) == "a matrix product of 256 x 256 x 256"
+    assert core_row(first.node).description(first.node) == "a matrix product of 256 x 256 x 256"
 
 
 def test_the_time_is_that_of_the_scheduler_s_row(segment):

@@ -24,7 +24,7 @@ class CoreRow(NamedTuple):
         Its anchor. Some operands are loaded though they could be computed.
     joins : callable
         Whether an anchor that is no core and no scan may be in its kernel, as far as loops go.
-    words : callable
+    description : callable
         What the kernel runs over, in words.
     """
 
