@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from ...ir import Fusion
+from ...ir import Fusion, Value
 from ...ops.builder import as_call
 from ...ops.forms import Reduction
 from ..fuse.segmentation import Choice
 from ..passes.concatenations.reduced_pieces import Pieces, pieces_of
 from ..passes.invariants.kept_orders import named
 from ..passes.invariants.materialize import materializable
+from ..passes.splits.parts import reduced_extents
 from ..passes.unrolled_reductions import is_short
 from .kernel_times import TimedKernels
 from .times import Times
@@ -54,27 +55,36 @@ def in_pieces(fusion: Fusion, times: Times, choice: Choice) -> Iterator[Choice]:
 
 
 def _in_pieces_too(times: Times, choice: Choice, name: str) -> Choice:
-    """The choice with one more reduction in pieces, which are split as it is."""
+    """The choice with one more reduction in pieces, which are split as it is where they reduce as
+    many elements along each dim."""
     pieces = (*choice.pieces, name)
-    base = times.base(pieces)
-    possible = materializable(base)
+    whole, base = times.base(choice.pieces), times.base(pieces)
+    possible = materializable(base, moved=True)
     kept = tuple(n for n in choice.materialized or () if named(n) in possible)
     by_dims = [split for split in choice.by_dims if split.value != name]
     for split in choice.by_dims:
         if split.value == name:
-            by_dims += [split._replace(value=piece) for piece in _results(base, name)]
+            extents = reduced_extents(whole.producers[_value(whole, name)])
+            alike = (
+                v for v in _results(base, name) if reduced_extents(base.producers[v]) == extents
+            )
+            by_dims += [split._replace(value=value.name) for value in alike]
     return replace(choice, pieces=pieces, materialized=kept, by_dims=tuple(by_dims))
 
 
-def _results(base: Fusion, name: str) -> list[str]:
-    """The names of the results of the pieces that a reduction is done in."""
-    stack = [value for node in base.nodes for value in node.outs if value.name == name]
-    found: list[str] = []
+def _value(fusion: Fusion, name: str) -> Value:
+    """The computed value of a name."""
+    return next(value for value in fusion.producers if value.name == name)
+
+
+def _results(base: Fusion, name: str) -> list[Value]:
+    """The results of the pieces that a reduction is done in."""
+    stack, found = [_value(base, name)], list[Value]()
     while stack:
         value = stack.pop()
         node = base.producers[value]
         if isinstance(as_call(node).op.form, Reduction):
-            found.append(value.name)
+            found.append(value)
         else:  # a sum, a concatenation, a cast
             stack += [v for v in node.operands() if v.is_tensor]
     return found
