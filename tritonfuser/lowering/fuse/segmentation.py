@@ -132,14 +132,18 @@ class Segmenter:
         first, *others = (unsplit.scheduled(each) for each in splits)
         return faster_cut(first, others[0], self._device) if others else first
 
-    def common(self, pieces: tuple[str, ...]) -> CommonRewrites:
+    def base(self, pieces: tuple[str, ...]) -> Fusion:
+        """The fusion with these reductions in pieces, before a choice's values are in memory."""
+        return self._common(pieces).fusion
+
+    def _common(self, pieces: tuple[str, ...]) -> CommonRewrites:
         """What the choices with these reductions in pieces have in common."""
         if pieces not in self._common_by_pieces:
             self._common_by_pieces[pieces] = CommonRewrites.of(self._fusion, pieces)
         return self._common_by_pieces[pieces]
 
     def _unsplit(self, choice: Choice) -> _UnsplitGroups:
-        rewritten = self.common(choice.pieces).in_memory(self._device, choice.materialized)
+        rewritten = self._common(choice.pieces).in_memory(self._device, choice.materialized)
         of_choice = choice.over_rows, choice.rereads_rows, frozenset(choice.stored_flat)
         key = rewritten.rewrites, *of_choice
         if key not in self._unsplit_by_choice:

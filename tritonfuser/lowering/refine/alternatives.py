@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
 
 from ...device import DeviceProperties
 from ...ir import Fusion
-from ..fuse.rewritten import CommonRewrites
-from ..fuse.segmentation import HEURISTIC, Choice
+from ..fuse.segmentation import HEURISTIC, Choice, Segmenter
 from ..fuse.splits.split_policy import CommonRows
 from ..segments.segmented_fusion import SegmentedFusion
 from .changes import try_changes, try_splits
@@ -22,7 +20,7 @@ from .times import Times
 def alternatives(
     fusion: Fusion,
     device: DeviceProperties,
-    make: Callable[[Choice], SegmentedFusion],
+    make: Segmenter,
     goes_on: Callable[[], bool],
 ) -> list[SegmentedFusion]:
     """Segmentations of a fusion with constant sizes, those that are predicted to be fastest first;
@@ -32,7 +30,7 @@ def alternatives(
     ----------
     device : DeviceProperties
         The device to schedule for.
-    make : callable
+    make : Segmenter
         Segments the fusion by a choice.
     goes_on : callable
         Whether there is time for another segmentation.
@@ -41,8 +39,7 @@ def alternatives(
     if device.is_cpu:
         return [first]
     choice = Choice(materialized=first.rewrites.invariants)
-    base = cache(lambda pieces: CommonRewrites.of(fusion, pieces).fusion)
-    times = Times(device, base, make, {choice: timed_kernels(first, device)}, goes_on=goes_on)
+    times = Times(device, make.base, make, {choice: timed_kernels(first, device)}, goes_on=goes_on)
     others = [
         Choice(materialized=()),
         *with_rows_moved(first, choice),

@@ -36,6 +36,8 @@ def with_pieces(
     factors : sequence of float
         Factors on the number of parts of split reductions to try: pieces are split in other ways.
     """
+    if not times.known[choice].excesses:
+        return choice
     for name, pieces in _possible(fusion):
         now = times.known[choice]
         if name in choice.pieces or not _is_slow(now, pieces):
@@ -92,6 +94,8 @@ def _results(base: Fusion, name: str) -> list[Value]:
 
 def _possible(fusion: Fusion) -> Iterator[tuple[str, Pieces]]:
     """The names of the reductions that have pieces."""
+    if not any(node.op == "cat" for node in fusion.nodes):
+        return
     for node in fusion.nodes:
         pieces = pieces_of(fusion, node)
         if pieces is not None and not is_short(node):

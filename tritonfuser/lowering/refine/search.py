@@ -13,13 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import cache
 
 from ...device import DeviceProperties
 from ...ir import Fusion
 from ..cost import LEAST_S, moved_bytes
-from ..fuse.rewritten import CommonRewrites
-from ..fuse.segmentation import HEURISTIC, Choice
+from ..fuse.segmentation import HEURISTIC, Choice, Segmenter
 from ..passes.invariants.materialize import materializable
 from ..segments.segmented_fusion import SegmentedFusion
 from .after_reductions import computed_of_reductions
@@ -77,9 +75,7 @@ MOST_IN_VAIN = 3
 time by it, and the others nothing."""
 
 
-def refined(
-    fusion: Fusion, device: DeviceProperties, make: Callable[[Choice], SegmentedFusion]
-) -> SegmentedFusion:
+def refined(fusion: Fusion, device: DeviceProperties, make: Segmenter) -> SegmentedFusion:
     """The fastest segmentation that the search finds, for a fusion with constant sizes.
 
     Parameters
@@ -88,15 +84,14 @@ def refined(
         Simplified.
     device : DeviceProperties
         The device to schedule for.
-    make : callable
+    make : Segmenter
         Segments the fusion by a choice.
     """
     first, bandwidth = make(HEURISTIC), device.bandwidth_bytes_per_s
     if device.is_cpu or moved_bytes(first) < LEAST_S * bandwidth:
         return first
     best, choice = timed_kernels(first, device), Choice(materialized=first.rewrites.invariants)
-    base = cache(lambda pieces: CommonRewrites.of(fusion, pieces).fusion)
-    times = Times(device, base, make, {choice: best}, worth_trying(best, fusion))
+    times = Times(device, make.base, make, {choice: best}, worth_trying(best, fusion))
     for other in with_rows_moved(first, choice):
         found = times(other)
         if found.is_faster(best, ROWS_MOVED):
