@@ -166,6 +166,17 @@ def test_what_is_known_is_tried_first():
     assert search.trials[1].schedule == known == search.trials[found].schedule
 
 
+def test_an_interrupt_while_the_first_ones_are_found_keeps_what_there_is():
+    everything, best, _ = searched(planted(4))
+
+    def interrupted():
+        yield everything.trials[best].schedule
+        raise KeyboardInterrupt
+
+    search, found, _ = searched(planted(4), known=interrupted())
+    assert search.interrupted and found == 0 and search.trials[0].seconds is not None
+
+
 def test_what_is_not_legal_says_why():
     everything, _, _ = searched(planted(4))
     first = everything.trials[0].schedule

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -109,8 +109,6 @@ def tuned(task: Task, measurer: ChildProcess | Measurer) -> TuneReport:
         measurer.open(dict(task.definition), task.inputs, str(task.device), heuristics)
         pool = _started_pool(task.device)
     first = compiler.prepared(heuristics)
-    end_of_cuts = time.monotonic() + SHARE_OF_CUTS * task.budget
-    cuts = compiler.cuts(lambda: time.monotonic() < end_of_cuts) if task.wide else []
     drawn = Proposals(first.segmented, random.Random(task.seed), task.wide)
     with progress(task.budget, task.shown) as bar:
         search = Search(
@@ -122,11 +120,19 @@ def tuned(task: Task, measurer: ChildProcess | Measurer) -> TuneReport:
             tell=bar,
         )
         try:
-            best = search.run(first, (*task.known, *cuts[:MOST_CUTS]))
+            best = search.run(first, _tried_first(task, compiler))
         finally:
             if pool is not None:
                 pool.forget()
     return _report(task, search, best, time.monotonic() - begun)
+
+
+def _tried_first(task: Task, compiler: Compiler) -> Iterator[Schedule]:
+    """What is known of other runs, and other ways to cut the definition into kernels."""
+    yield from task.known
+    if task.wide:
+        end = time.monotonic() + SHARE_OF_CUTS * task.budget
+        yield from compiler.cuts(lambda: time.monotonic() < end)[:MOST_CUTS]
 
 
 def _report(task: Task, search: Search, best: int, spent: float) -> TuneReport:

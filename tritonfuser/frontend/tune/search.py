@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -80,24 +80,24 @@ class Search:
     _exhausted: bool = False
     _took: float = 0.0
 
-    def run(self, first: Prepared, others: Sequence[Schedule] = ()) -> int:
+    def run(self, first: Prepared, others: Iterable[Schedule] = ()) -> int:
         """Search until the budget is spent; the number of the best trial.
 
         Parameters
         ----------
         first : Prepared
             The heuristics' schedule. It is the best one where no other is faster by ``GAIN``.
-        others : sequence of Schedule
-            What to try before anything else.
+        others : iterable of Schedule
+            What to try before anything else. It may take time to find them.
         """
         end = self.clock() + self.budget
         self._known.add(first.schedule)
         self._kernels.add(first.kernels)
         self.trials.append(Trial(first.schedule))
-        self._first.extend(others)
         pool = ThreadPoolExecutor(self.threads, "tritonfuser autotune")
         with self._until_interrupted():
             try:
+                self._first.extend(others)
                 self._explore(PrepareQueue(self.prepare, pool), end - RESERVED * self.budget)
             finally:
                 pool.shutdown(wait=False, cancel_futures=True)
