@@ -19,7 +19,7 @@ from ..symbolic.shape_env import ShapeEnv
 from .access.index_dims import assume_index_dims
 from .emission import kernels_of
 from .emit.emit_context import EmitContext
-from .fuse.given_groups import NothingReduced
+from .fuse.given.groups import NothingReduced
 from .fuse.segmentation import HEURISTIC, Choice, Segmenter, segment_as
 from .legality.given_params import are_of, with_params
 from .lowered import Lowered

@@ -1,7 +1,7 @@
 """Walks all anchors of a fusion in order and puts each into a group (``Grouper``, ``GivenGroups``).
 
 The order is here. The group of each anchor is up to the subclass: ``grouper.py`` chooses one by the
-rules, ``given_groups.py`` takes it from a schedule.
+rules, ``given/groups.py`` takes it from a schedule.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """``Rewritten``: a fusion during segmentation, with the decisions that rewrote it so far.
 
 Each stage takes one and returns the next: values in memory, products as kernels, reductions in two
-steps. ``given_rewrites.py`` does the same stages as a schedule has them.
+steps. ``given/rewrites.py`` does the same stages as a schedule has them.
 """
 
 from __future__ import annotations

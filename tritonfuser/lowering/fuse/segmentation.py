@@ -29,9 +29,9 @@ from ..memo import Memo, no_memo
 from ..product_policy import ProductPolicy
 from ..segments.segmented_fusion import SegmentedFusion
 from .faster_cut import faster_cut
-from .given_fit import refuse_unfit
-from .given_groups import GivenGroups
-from .given_rewrites import rewritten_as
+from .given.fit import refuse_unfit
+from .given.groups import GivenGroups
+from .given.rewrites import rewritten_as
 from .grouper import Grouper
 from .product_kernels import Grouped, with_product_kernels
 from .reasons import split_reasons

@@ -13,7 +13,7 @@ from ....dtypes import DataType
 from ....ir import Fusion, Node, Value
 from ....ops.builder import GraphBuilder
 from ..rewriting import is_copy, is_positive_zero, rewritten
-from .masks import Choice, choice_of
+from .masks import Where, where_of
 
 
 class _Gradient(NamedTuple):
@@ -63,18 +63,18 @@ def _gradient(fusion: Fusion, node: Node) -> _Gradient | None:
     return None
 
 
-def _kept(fusion: Fusion, operand: object) -> Choice | None:
+def _kept(fusion: Fusion, operand: object) -> Where | None:
     """The choice between a tensor and zero that an operand is, or is a wider copy of."""
     node = fusion.producers.get(operand) if isinstance(operand, Value) else None
     if node is not None and is_copy(node) and isinstance(node.args[0], Value):
         node = fusion.producers.get(node.args[0])
-    found = choice_of(node)
+    found = where_of(node)
     return found if found is not None and is_positive_zero(found.no) else None
 
 
-def _joined(fusion: Fusion, one: Choice, other: Choice) -> _Gradient | None:
+def _joined(fusion: Fusion, one: Where, other: Where) -> _Gradient | None:
     """What both choices have in common, where the second leaves out what the first has."""
-    rest = choice_of(fusion.producers.get(other.yes)) if isinstance(other.yes, Value) else None
+    rest = where_of(fusion.producers.get(other.yes)) if isinstance(other.yes, Value) else None
     if rest is None or not isinstance(one.yes, Value) or rest.mask != one.mask:
         return None
     if not is_positive_zero(rest.yes) or rest.no != one.yes:

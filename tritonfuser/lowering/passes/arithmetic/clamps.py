@@ -15,7 +15,7 @@ from ....dtypes import DataType, compute_dtype
 from ....ir import Const, Fusion, Node, Value
 from ....ops.builder import GraphBuilder
 from ..rewriting import is_copy, rewritten
-from .masks import choice_of
+from .masks import where_of
 
 _LIMITS = {"gt": "maximum", "ge": "maximum", "lt": "minimum", "le": "minimum"}
 """By the comparison of a number with its limit, the op that is the number or else the limit."""
@@ -73,10 +73,10 @@ def join_clamps(fusion: Fusion) -> Fusion:
 
 def _clamped(fusion: Fusion, node: Node) -> _Clamped | None:
     """What a node limits by masks; None of other nodes."""
-    outer = choice_of(node)
+    outer = where_of(node)
     if outer is None or not isinstance(outer.no, Value) or not isinstance(outer.yes, Value):
         return None
-    value, inner = outer.yes, choice_of(fusion.producers.get(outer.no))
+    value, inner = outer.yes, where_of(fusion.producers.get(outer.no))
     if inner is None or inner.yes != value or not _is_nan_mask(fusion, outer.mask, value):
         return None
     compared, limit = fusion.producers.get(inner.mask), inner.no

@@ -1,4 +1,4 @@
-"""Choices between two operands by a mask, as nodes of a fusion."""
+"""``Where``: a node that chooses between two operands by a mask."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeGuard
 from ....ir import Const, Node, Operand, Value
 
 
-class Choice(NamedTuple):
+class Where(NamedTuple):
     """The operands of ``where``."""
 
     mask: Value
@@ -15,14 +15,14 @@ class Choice(NamedTuple):
     no: Operand
 
 
-def choice_of(node: Node | None) -> Choice | None:
-    """What a node chooses; None where it is no ``where`` by a tensor."""
+def where_of(node: Node | None) -> Where | None:
+    """The operands of a node; None where it is no ``where`` by a tensor."""
     if node is None or node.op != "where":
         return None
     mask, yes, no = node.args[:3]
     if not isinstance(mask, Value) or not _is_operand(yes) or not _is_operand(no):
         return None
-    return Choice(mask, yes, no)
+    return Where(mask, yes, no)
 
 
 def _is_operand(arg: object) -> TypeGuard[Operand]:

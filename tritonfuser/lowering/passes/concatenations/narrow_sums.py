@@ -14,7 +14,7 @@ from ....symbolic.queries import is_known_less
 from ....symbolic.sizes import hint
 from ..copy_elimination import eliminate_copies, is_lossless
 from ..rewriting import is_copy, rewritten
-from .padded_sums import Padded, padded_of
+from .padded_sums import PaddedSum, padded_sum_of
 
 
 def narrow_padded_sums(fusion: Fusion) -> Fusion:
@@ -22,10 +22,10 @@ def narrow_padded_sums(fusion: Fusion) -> Fusion:
     wanted = _narrowed_sums(fusion)
     if not wanted:
         return fusion
-    known: dict[Value, Padded] = {}
+    known: dict[Value, PaddedSum] = {}
 
     def rewrite(node: Node, builder: GraphBuilder) -> Value | None:
-        found = padded_of(node, known)
+        found = padded_sum_of(node, known)
         if found is None:
             return None
         known[node.out] = found
@@ -53,7 +53,7 @@ def _narrowed_sums(fusion: Fusion) -> dict[Value, DataType]:
     return found
 
 
-def _is_exact(padded: Padded, dtype: DataType) -> bool:
+def _is_exact(padded: PaddedSum, dtype: DataType) -> bool:
     """Whether each element of a sum is one of tensors that have the dtype, or zero."""
     pieces = sorted(padded.pieces, key=lambda piece: hint(piece.start))
     ends = [one.start + one.value.tensor.sizes[padded.dim] for one in pieces]

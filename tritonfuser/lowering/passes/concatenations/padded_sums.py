@@ -29,8 +29,16 @@ class Piece(NamedTuple):
     dtypes: tuple[DataType, ...] = ()
 
 
-class Padded(NamedTuple):
-    """Tensors side by side along a dim, with zeros around them."""
+class PaddedSum(NamedTuple):
+    """A sum of tensors that are padded with zeros along one dim: one or more of them.
+
+    Attributes
+    ----------
+    dim : int
+        The dim.
+    pieces : tuple of Piece
+        The tensors, in the order in which they are added.
+    """
 
     dim: int
     pieces: tuple[Piece, ...]
@@ -41,11 +49,11 @@ def concatenate_padded(fusion: Fusion) -> Fusion:
 
     The slices are of one tensor, or they are such sums themselves: a roll along two dims.
     """
-    known: dict[Value, Padded] = {}
+    known: dict[Value, PaddedSum] = {}
     rolls: set[Value] = set()
 
     def rewrite(node: Node, builder: GraphBuilder) -> Value | None:
-        found = padded_of(node, known)
+        found = padded_sum_of(node, known)
         if found is None:
             return None
         known[node.out] = found
@@ -69,8 +77,8 @@ def concatenate_padded(fusion: Fusion) -> Fusion:
     return rewritten(fusion, rewrite)
 
 
-def padded_of(node: Node, known: dict[Value, Padded]) -> Padded | None:
-    """A node's result as tensors with zeros around them; None where it is not known to be."""
+def padded_sum_of(node: Node, known: dict[Value, PaddedSum]) -> PaddedSum | None:
+    """A node's result as a sum of padded tensors; None where it is not known to be one."""
     if node.op == "pad":
         return _of_pad(node)
     operands = [known.get(arg) if isinstance(arg, Value) else None for arg in node.args]
@@ -85,10 +93,10 @@ def padded_of(node: Node, known: dict[Value, Padded]) -> Padded | None:
     dtypes = {value.dtype for value in (*node.operands(), node.out)}
     if one is None or other is None or one.dim != other.dim or len(dtypes) > 1:
         return None
-    return Padded(one.dim, (*one.pieces, *other.pieces))
+    return PaddedSum(one.dim, (*one.pieces, *other.pieces))
 
 
-def _of_pad(node: Node) -> Padded | None:
+def _of_pad(node: Node) -> PaddedSum | None:
     """A tensor that is padded along one dim, with zeros."""
     value, fill = node.args[0], as_call(node).arg("value")
     if not isinstance(value, Value) or not (fill is None or is_positive_zero(fill)):
@@ -108,7 +116,7 @@ def _of_pad(node: Node) -> Padded | None:
     inside = is_known_less(-1, before) and is_known_less(
         before + value.tensor.sizes[dim] - 1, sizes[dim]
     )
-    return Padded(dim, (Piece(before, value),)) if inside else None
+    return PaddedSum(dim, (Piece(before, value),)) if inside else None
 
 
 def _is_roll(fusion: Fusion, pieces: Sequence[Piece], dim: int, rolls: Container[Value]) -> bool:
@@ -116,7 +124,7 @@ def _is_roll(fusion: Fusion, pieces: Sequence[Piece], dim: int, rolls: Container
     return all(value in rolls for value in values) or has_slices_to_merge(fusion, values, dim)
 
 
-def _in_order(padded: Padded, size: int) -> Sequence[Piece] | None:
+def _in_order(padded: PaddedSum, size: int) -> Sequence[Piece] | None:
     """The pieces one behind the other, where they fill a dim and none overlap; else None."""
     pieces = sorted(padded.pieces, key=lambda piece: hint(piece.start))
     end = 0

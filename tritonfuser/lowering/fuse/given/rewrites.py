@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...device import DeviceProperties
-from ...errors import ParamsError
-from ...heuristics.schedule import Rewrites
-from ...ir import Fusion
-from ..passes.concatenations.reduced_pieces import pieces_of, reduce_pieces
-from ..passes.contract_to_mma import candidates, contract_to_mma
-from ..passes.invariants.kept_orders import is_order, named, order_of
-from ..passes.invariants.materialize import materializable, materialize_invariants
-from ..passes.materialization import Reread, materialize_shared
-from ..product_policy import ProductPolicy
-from .given_splits import split_as
-from .rewritten import Rewritten
+from ....device import DeviceProperties
+from ....errors import ParamsError
+from ....heuristics.schedule import Rewrites
+from ....ir import Fusion
+from ...passes.concatenations.reduced_pieces import pieces_of, reduce_pieces
+from ...passes.contract_to_mma import candidates, contract_to_mma
+from ...passes.invariants.kept_orders import is_order, named, order_of
+from ...passes.invariants.materialize import materializable, materialize_invariants
+from ...passes.materialization import Reread, materialize_shared
+from ...product_policy import ProductPolicy
+from ..rewritten import Rewritten
+from .splits import split_as
 
 
 def rewritten_as(fusion: Fusion, device: DeviceProperties, rewrites: Rewrites) -> Rewritten:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ...device import DeviceProperties
-from ...errors import ParamsError
-from ...heuristics.schedule import SegmentSchedule
-from ..legality.device_limits import why_not_launched
-from ..legality.params import why_not_params
-from ..schedules import segment_schedule
-from ..segments.segment import Segment
-from .given_names import GivenNames
+from ....device import DeviceProperties
+from ....errors import ParamsError
+from ....heuristics.schedule import SegmentSchedule
+from ...legality.device_limits import why_not_launched
+from ...legality.params import why_not_params
+from ...schedules import segment_schedule
+from ...segments.segment import Segment
+from .names import GivenNames
 
 
 def refuse_unfit(

@@ -6,25 +6,25 @@ from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
 
-from ...device import DeviceProperties
-from ...errors import ParamsError
-from ...heuristics.cost.work import KernelWork
-from ...heuristics.problem import Problem
-from ...heuristics.schedule import SegmentSchedule
-from ...ir import Node, Value
-from ..groups.anchor import Anchor
-from ..groups.anchor_maker import AnchorMaker
-from ..groups.fusion_group import FusionGroup
-from ..groups.group_graph import bits
-from ..legality.finishing import in_launch_of
-from ..legality.kernel import CIRCLE, grown_with
-from ..legality.loop_nests import nesting_of
-from ..legality.scheduler import why_not_scheduler
-from ..segments.segment import Segment
-from .core_facts import CoreFacts
-from .given_names import GivenNames
-from .placement import Placement, Scheduled
-from .rewritten import Rewritten
+from ....device import DeviceProperties
+from ....errors import ParamsError
+from ....heuristics.cost.work import KernelWork
+from ....heuristics.problem import Problem
+from ....heuristics.schedule import SegmentSchedule
+from ....ir import Node, Value
+from ...groups.anchor import Anchor
+from ...groups.anchor_maker import AnchorMaker
+from ...groups.fusion_group import FusionGroup
+from ...groups.group_graph import bits
+from ...legality.finishing import in_launch_of
+from ...legality.kernel import CIRCLE, grown_with
+from ...legality.loop_nests import nesting_of
+from ...legality.scheduler import why_not_scheduler
+from ...segments.segment import Segment
+from ..core_facts import CoreFacts
+from ..placement import Placement, Scheduled
+from ..rewritten import Rewritten
+from .names import GivenNames
 
 
 class NothingReduced(Exception):

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from ...errors import ParamsError
-from ...heuristics.schedule import ReductionSplit
-from ...ir import Fusion, Node, Value
-from ...ops.builder import as_call
-from ...ops.forms import Contraction, Moments, Reduction, Scan
-from ...ops.mma import product_sizes
-from ...ops.shape_rules import int_attr
-from ...ops.table import Form
-from ...symbolic.queries import assume_at_most, assume_equal, assume_multiple
-from ..groups.anchor_maker import AnchorMaker
-from ..groups.online_pairs import online_pairs
-from ..passes.splits.parts import (
+from ....errors import ParamsError
+from ....heuristics.schedule import ReductionSplit
+from ....ir import Fusion, Node, Value
+from ....ops.builder import as_call
+from ....ops.forms import Contraction, Moments, Reduction, Scan
+from ....ops.mma import product_sizes
+from ....ops.shape_rules import int_attr
+from ....ops.table import Form
+from ....symbolic.queries import assume_at_most, assume_equal, assume_multiple
+from ...groups.anchor_maker import AnchorMaker
+from ...groups.online_pairs import online_pairs
+from ...passes.splits.parts import (
     AlongMaximum,
     Interleaved,
     Padded,
@@ -23,9 +23,9 @@ from ..passes.splits.parts import (
     Remainder,
     reduced_extents,
 )
-from ..passes.splits.remainders import may_leave_remainder, padded_if_short
-from ..passes.splits.split_factors import cut_dims, split_factors
-from ..passes.splits.split_reduction import TwoSteps, split_reductions
+from ...passes.splits.remainders import may_leave_remainder, padded_if_short
+from ...passes.splits.split_factors import cut_dims, split_factors
+from ...passes.splits.split_reduction import TwoSteps, split_reductions
 
 SplitParts = int | tuple[int, ...] | Interleaved | Padded | Remainder
 """The parts of a reduction that is split by itself."""

@@ -6,10 +6,10 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from ...errors import ParamsError
-from ...heuristics.schedule import SegmentSchedule
-from ...ir import Fusion
-from ..segments.segment import Segment
+from ....errors import ParamsError
+from ....heuristics.schedule import SegmentSchedule
+from ....ir import Fusion
+from ...segments.segment import Segment
 
 _BOX = re.compile(r"(.+)\[[0-9]+\]")
 

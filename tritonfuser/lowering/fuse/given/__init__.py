@@ -1,0 +1,1 @@
+"""A given schedule -> its segments: nothing is chosen, and what is illegal is refused."""
