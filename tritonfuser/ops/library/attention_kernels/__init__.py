@@ -1,0 +1,1 @@
+"""Ways in which torch computes attention: which tensors each takes, forward and backward."""
