@@ -22,7 +22,8 @@ from ..record.device_mesh import DeviceMesh
 from ..record.sharding import Shardings
 from .agreement import exchanges_parts, has_open_sizes
 from .communicator import Communicator
-from .mesh_program import Program, Run, plan
+from .mesh_planner import plan
+from .mesh_program import Program, Run
 from .placement import Placement
 
 
