@@ -20,7 +20,7 @@ from tritonfuser.heuristics.params import (
     ReductionParams,
 )
 from tritonfuser.heuristics.schedulers import propose
-from tritonfuser.lowering import pipeline
+from tritonfuser.lowering import segment_choice
 from tritonfuser.lowering.fuse.segmentation import HEURISTIC
 from tritonfuser.lowering.lowered import Lowered
 from tritonfuser.lowering.passes.splits.factors import MAX_SHORTFALL
@@ -179,7 +179,7 @@ def drawn(rng: random.Random, vary: str, multiple: int) -> list[tuple[int, int]]
 def by_rules(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the cost model cuts in another way it cuts so for constant sizes alone: those that run
     often have kernels for these."""
-    monkeypatch.setattr(pipeline, "refined", lambda fusion, device, make: make(HEURISTIC))
+    monkeypatch.setattr(segment_choice, "refined", lambda fusion, device, make: make(HEURISTIC))
 
 
 @pytest.mark.covering

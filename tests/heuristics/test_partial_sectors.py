@@ -22,7 +22,7 @@ from tritonfuser.heuristics.params import (
 )
 from tritonfuser.heuristics.problem import ElementWork
 from tritonfuser.heuristics.search import rows
-from tritonfuser.lowering import pipeline
+from tritonfuser.lowering import segment_choice
 from tritonfuser.lowering.cost import segment_time
 
 
@@ -39,7 +39,7 @@ def one_segment(*sizes: int) -> Any:
     """The kernel that has a row for the three numbers; they may be unrolled as well, or copied in
     another order and be whole in threads."""
     given = [torch.empty(3, *sizes, dtype=torch.bfloat16, device="meta")]
-    unrolled = mock.patch.object(pipeline, "with_short_unrolled", lambda first, *_: first)
+    unrolled = mock.patch.object(segment_choice, "with_short_unrolled", lambda first, *_: first)
     with unrolled, mock.patch.object(rows, "may_be_staged", lambda _: False):
         (piece,) = record(stacked_softmax, given).segments(given, arch="sm_90").segments
     return piece
@@ -256,7 +256,7 @@ def test_strided_results_are_written_in_partial_sectors() -> None:
     sizes = (20, 4, 231, 231)
     x = torch.empty(sizes, dtype=torch.bfloat16, device="meta")
     given = [x, torch.empty(sizes, device="meta")]
-    with mock.patch.object(pipeline, "with_short_unrolled", lambda first, *_: first):
+    with mock.patch.object(segment_choice, "with_short_unrolled", lambda first, *_: first):
         fd = record(largest_permuted, given)
         piece = fd.segments(given, arch="sm_90").segments[0]
     assert [stream.is_store for stream in piece.problem.results] == [True, True]

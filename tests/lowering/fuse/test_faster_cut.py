@@ -10,7 +10,7 @@ import torch
 from tests.cache.abstract_variants import AbstractVariants
 from tests.lowering.harness import CPU, H200, lowered
 from tritonfuser import DataType, FusionDefinition
-from tritonfuser.lowering import pipeline
+from tritonfuser.lowering import segment_choice
 from tritonfuser.lowering.cost import ERROR
 from tritonfuser.lowering.fuse import faster_cut as decision
 from tritonfuser.lowering.fuse import segmentation
@@ -50,7 +50,7 @@ def ways(monkeypatch, body, inputs, facts=H200):
 
     def by(choice):
         with monkeypatch.context() as patch:
-            patch.setattr(pipeline, "refined", lambda fusion, device, make: make(choice))
+            patch.setattr(segment_choice, "refined", lambda fusion, device, make: make(choice))
             return lowered(body, inputs, facts).segmented
 
     return [
@@ -143,7 +143,7 @@ def test_choices_that_differ_in_splits_share_groups_and_kernels(monkeypatch):
         make(Choice())
         return found[0]
 
-    monkeypatch.setattr(pipeline, "refined", tried)
+    monkeypatch.setattr(segment_choice, "refined", tried)
     lowered(sums, [LARGE])
     assert len(grouped) == 2
     assert found[2] is found[0] and found[1].rewrites != found[0].rewrites

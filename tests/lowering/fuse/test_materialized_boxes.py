@@ -13,7 +13,7 @@ from tests.lowering.harness import compare, lowered, planned, record
 from tritonfuser import DataType
 from tritonfuser.devices import known
 from tritonfuser.frontend.inspect.oracle import reference
-from tritonfuser.lowering import pipeline
+from tritonfuser.lowering import segment_choice
 from tritonfuser.lowering.fuse.segmentation import Choice
 
 H200 = known("sm_90")
@@ -51,7 +51,9 @@ def total_of(body: Any, inputs: list[torch.Tensor]) -> str:
 def in_memory(monkeypatch: Any) -> None:
     """The sum of the padded parts is put in memory."""
     name = total_of(gates, given(8, 16))
-    monkeypatch.setattr(pipeline, "refined", lambda _, __, make: make(Choice(materialized=(name,))))
+    monkeypatch.setattr(
+        segment_choice, "refined", lambda _, __, make: make(Choice(materialized=(name,)))
+    )
 
 
 def stores(found: Any) -> list[str]:

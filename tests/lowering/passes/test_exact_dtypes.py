@@ -8,7 +8,7 @@ import torch
 from tests.lowering.graphs import noise
 from tests.lowering.harness import H200, check, lowered, texts
 from tritonfuser import DataType
-from tritonfuser.lowering import pipeline
+from tritonfuser.lowering import segment_choice
 from tritonfuser.lowering.fuse.segmentation import Choice
 from tritonfuser.lowering.passes.invariants.exact_dtypes import exact_dtype
 
@@ -55,7 +55,7 @@ def kept_as(found):
 
 def keeping(monkeypatch, *names):
     choice = Choice(materialized=names)
-    monkeypatch.setattr(pipeline, "refined", lambda fusion, device, make: make(choice))
+    monkeypatch.setattr(segment_choice, "refined", lambda fusion, device, make: make(choice))
 
 
 @pytest.mark.parametrize("dtype", [torch.half, torch.bfloat16, torch.bool])

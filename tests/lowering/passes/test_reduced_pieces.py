@@ -13,7 +13,7 @@ from tests.lowering.graphs import noise
 from tests.lowering.harness import check, lowered, record
 from tritonfuser import DataType, ParamsError
 from tritonfuser.ir import Fusion
-from tritonfuser.lowering import pipeline
+from tritonfuser.lowering import segment_choice
 from tritonfuser.lowering.fuse.segmentation import Choice
 from tritonfuser.lowering.passes.concatenations.reduced_pieces import pieces_of
 
@@ -49,7 +49,7 @@ def in_pieces(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
         found.append(tuple(names))
         return make(Choice(pieces=found[-1]))
 
-    monkeypatch.setattr(pipeline, "refined", refined)
+    monkeypatch.setattr(segment_choice, "refined", refined)
     return found
 
 

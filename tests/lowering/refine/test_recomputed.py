@@ -8,7 +8,7 @@ from bench.random_graphs.__main__ import named as random_graph
 from bench.recorded.definitions import make_inputs
 from bench.recorded.definitions import record as recorded
 from tests.lowering.harness import H200, lowered
-from tritonfuser.lowering import pipeline
+from tritonfuser.lowering import segment_choice
 from tritonfuser.lowering.fuse.segmentation import HEURISTIC
 from tritonfuser.lowering.refine import candidates
 from tritonfuser.lowering.refine.kernel_times import Excess, TimedKernels
@@ -55,7 +55,7 @@ def test_the_last_value_that_all_uses_have_in_common_is_in_memory(monkeypatch):
 
 
 def test_it_saves_most_instructions(monkeypatch):
-    monkeypatch.setattr(pipeline, "refined", lambda fusion, device, make: make(HEURISTIC))
+    monkeypatch.setattr(segment_choice, "refined", lambda fusion, device, make: make(HEURISTIC))
     found = lowered(shifted_and_turned, large(), H200).segmented
     slow = tuple(Excess(piece, 1.0) for piece in found.segments)
     saved = SavedInstructions(TimedKernels(found, 1.0, 1.0, slow, 1.0))

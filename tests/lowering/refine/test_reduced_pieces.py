@@ -11,7 +11,7 @@ import pytest
 from tests.lowering.graphs import noise
 from tests.lowering.harness import H200, lowered
 from tritonfuser.ir import Fusion
-from tritonfuser.lowering import pipeline
+from tritonfuser.lowering import segment_choice
 from tritonfuser.lowering.access.read_footprint import is_reducer
 from tritonfuser.lowering.fuse.rewritten import CommonRewrites
 from tritonfuser.lowering.fuse.segmentation import HEURISTIC, Choice
@@ -46,7 +46,7 @@ def test_pieces_are_split_by_dims_as_the_whole_where_they_reduce_as_much(
             both = fd.ops.reshape(both, [64 * 96, 32, 8])
         return fd.ops.sum(both, [0, 1])
 
-    monkeypatch.setattr(pipeline, "refined", refined)
+    monkeypatch.setattr(segment_choice, "refined", refined)
     sizes = (64, 48, 32, 8) if merged else (64, 48, 32)
     lowered(body, [noise(*sizes).float(), noise(*sizes, seed=1).float()], H200)
     (choice,) = found

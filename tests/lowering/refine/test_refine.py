@@ -16,7 +16,7 @@ from tests.lowering.harness import CPU, H200, SLOW, check, lowered, planned, rec
 from tritonfuser import DataType
 from tritonfuser.cache.keys.signature import signature
 from tritonfuser.heuristics.schedule import Schedule
-from tritonfuser.lowering import pipeline
+from tritonfuser.lowering import segment_choice
 from tritonfuser.lowering.fuse.segmentation import HEURISTIC, Choice
 from tritonfuser.lowering.fuse.splits.split_policy import CommonRows
 from tritonfuser.lowering.passes.invariants.kept_orders import named
@@ -55,7 +55,7 @@ def kept(found):
 def plain(monkeypatch, body, inputs, facts=SLOW):
     """The kernels that the heuristics alone make."""
     with monkeypatch.context() as patch:
-        patch.setattr(pipeline, "refined", lambda fusion, device, make: make(HEURISTIC))
+        patch.setattr(segment_choice, "refined", lambda fusion, device, make: make(HEURISTIC))
         return lowered(body, inputs, facts)
 
 
@@ -162,7 +162,9 @@ def test_reductions_of_the_same_data_apart_and_together(rows, monkeypatch):
     wide = x.reshape(n, g, c * h * w)
     mean = wide.mean(2)
     inputs = [x, grad, weight, mean, 1 / ((wide**2).mean(2) - mean**2 + 1e-5).sqrt()]
-    monkeypatch.setattr(pipeline, "refined", lambda fusion, device, make: make(Choice(rows=rows)))
+    monkeypatch.setattr(
+        segment_choice, "refined", lambda fusion, device, make: make(Choice(rows=rows))
+    )
     found = check(group_norm_backward(shape), *inputs, tolerance=2e-4)
     together = any(piece.co_reduced for piece in found.segmented.segments)
     assert together == (rows is CommonRows.CUT)
@@ -182,12 +184,14 @@ def test_any_value_can_be_in_memory(halves, monkeypatch):
         names.update(materializable(fusion))
         return make(HEURISTIC)
 
-    monkeypatch.setattr(pipeline, "refined", note)
+    monkeypatch.setattr(segment_choice, "refined", note)
     lowered(body, inputs)
     assert {"tv0", "tv1", "tv2"} < names
     for name in sorted(names):
         choice = Choice(materialized=(name,))
-        monkeypatch.setattr(pipeline, "refined", lambda fusion, device, make, c=choice: make(c))
+        monkeypatch.setattr(
+            segment_choice, "refined", lambda fusion, device, make, c=choice: make(c)
+        )
         found = check(body, *inputs)
         assert kept(found) == (name,)
 
@@ -212,7 +216,7 @@ def test_parts_have_neighbouring_rows_where_a_tensor_lies_along_columns(monkeypa
 
 def test_values_of_parts_of_neighbouring_rows(monkeypatch):
     choice = Choice(interleaved=False)
-    monkeypatch.setattr(pipeline, "refined", lambda fusion, device, make: make(choice))
+    monkeypatch.setattr(segment_choice, "refined", lambda fusion, device, make: make(choice))
     inputs = [noise(4096, 98), crossed(4096, 98), noise(4096, 98, seed=2)]
     found = check(sums_of_columns, *inputs, facts=small(4), tolerance=1e-4)
     assert interleaves(found) and not any(interleaves(found))

@@ -12,7 +12,7 @@ from tests.lowering.graphs import noise
 from tests.lowering.harness import SLOW, check, lowered, record, schedulers
 from tritonfuser import DataType
 from tritonfuser.ir import Node
-from tritonfuser.lowering import pipeline
+from tritonfuser.lowering import segment_choice
 from tritonfuser.lowering.passes.unrolled_reductions import MOST_OF_ANY, is_short
 
 ORDER = 3
@@ -70,7 +70,9 @@ def reducers(found: Any) -> list[Node]:
 def always(request: Any, monkeypatch: Any) -> None:
     """One of the ways to cut the unrolled fusion is taken, whatever time it takes."""
     monkeypatch.setattr(
-        pipeline, "with_short_unrolled", lambda first, short, device, ways: ways()[request.param]
+        segment_choice,
+        "with_short_unrolled",
+        lambda first, short, device, ways: ways()[request.param],
     )
 
 

@@ -15,7 +15,7 @@ from tests.lowering.graphs import noise
 from tests.lowering.harness import SLOW, check, lowered, record
 from tritonfuser import DataType
 from tritonfuser.ir import Fusion
-from tritonfuser.lowering import pipeline
+from tritonfuser.lowering import segment_choice
 from tritonfuser.lowering.access.read_footprint import is_reducer
 from tritonfuser.lowering.fuse.segmentation import Choice
 from tritonfuser.lowering.fuse.splits.split_policy import ByDims
@@ -60,7 +60,7 @@ def always_by_dims(monkeypatch: Any, parts: tuple[int, ...] | Padded) -> None:
         first = next(node.out.name for node in fusion.nodes if is_reducer(node))
         return make(Choice(by_dims=(ByDims(first, parts),)))
 
-    monkeypatch.setattr(pipeline, "refined", refined)
+    monkeypatch.setattr(segment_choice, "refined", refined)
 
 
 @pytest.mark.parametrize("reduce", REDUCERS.values(), ids=REDUCERS)

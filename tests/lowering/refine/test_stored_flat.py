@@ -14,7 +14,7 @@ from tests.lowering.graphs import noise
 from tests.lowering.harness import H200, check, lowered, record
 from tritonfuser import DataType
 from tritonfuser.ir import Fusion
-from tritonfuser.lowering import pipeline
+from tritonfuser.lowering import segment_choice
 from tritonfuser.lowering.fuse.segmentation import Choice
 from tritonfuser.lowering.refine.kernel_times import timed_kernels
 from tritonfuser.lowering.refine.stored_flat import stored_flat
@@ -44,7 +44,7 @@ def forced(monkeypatch: Any, names: Callable[[Fusion], tuple[str, ...]]) -> None
     def refined(fusion: Fusion, _: object, make: Callable[[Choice], Any]) -> Any:
         return make(Choice(stored_flat=names(fusion)))
 
-    monkeypatch.setattr(pipeline, "refined", refined)
+    monkeypatch.setattr(segment_choice, "refined", refined)
 
 
 def stored(fusion: Fusion, *places: int) -> tuple[str, ...]:

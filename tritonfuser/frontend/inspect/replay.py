@@ -11,8 +11,8 @@ import torch
 from ...cache.keys.signature import signature
 from ...cache.plan.random_state import draw
 from ...ir import Arg, Const, Fusion, Node
+from ...lowering.graph_passes import before_seeds
 from ...lowering.passes.concretize import concretize
-from ...lowering.pipeline import before_seeds
 from ...ops.builder import as_call
 from ...ops.forms import Random
 
