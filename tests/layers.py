@@ -34,7 +34,7 @@ LAZY = (PACKAGE, f"{PACKAGE}.cli.main", f"{PACKAGE}.symbolic.extents")
 ROOMS = {
     "symbolic": (
         {"extents", "loaded_index", "polynomials"},
-        {"guards"},
+        {"guards", "symbols"},
         {"shape_env"},
         {"size_text"},
         {"sizes"},

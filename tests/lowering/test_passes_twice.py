@@ -21,32 +21,32 @@ from tritonfuser.device import DeviceProperties
 from tritonfuser.devices import of
 from tritonfuser.errors import TritonFuserError
 from tritonfuser.heuristics.params import HeuristicParams
-from tritonfuser.lowering import emission, pipeline
+from tritonfuser.lowering import emission, graph_passes, pipeline, segment_choice
 from tritonfuser.lowering.run_options import RunOptions
 from tritonfuser.symbolic.shape_env import ShapeEnv
 from tritonfuser.symbolic.size_text import guard_text
 
 DEVICES = pytest.mark.parametrize("device", (of(CPU), gpu()), ids=lambda device: device.arch)
 
-PASSES = (
-    "concretize",
-    "simplify",
-    "split_complex",
-    "mark_softmax",
-    "add_seeds",
-    "concatenate_choices",
-    "concatenate_padded",
-    "narrow_padded_sums",
-    "shrink_positional",
-    "merge_slices",
-    "reduce_strength",
-    "reduce_precision",
-    "choose",
-)
-"""The functions that ``lower`` calls, by their names in its module."""
-
-WRITING = ("tile", "emit_kernel")
-"""Those that it calls to have kernels written, in theirs."""
+CALLED = {
+    pipeline: ("concretize",),
+    graph_passes: (
+        "simplify",
+        "split_complex",
+        "mark_softmax",
+        "add_seeds",
+        "concatenate_choices",
+        "concatenate_padded",
+        "narrow_padded_sums",
+        "shrink_positional",
+        "merge_slices",
+        "reduce_strength",
+        "reduce_precision",
+    ),
+    segment_choice: ("choose",),
+    emission: ("tile", "emit_kernel"),
+}
+"""The functions that ``lower`` calls, by their names in the modules that call them."""
 
 Record = tuple[str, str, list[str]]
 """A pass, what it gave, and all that is known of the sizes behind it."""
@@ -76,7 +76,7 @@ def twice(name: str, function: Callable[..., Any], env: ShapeEnv | None, told: l
 def every_pass_twice(env: ShapeEnv | None) -> Iterator[list[Record]]:
     told: list[Record] = []
     with ExitStack() as patches:
-        for module, names in ((pipeline, PASSES), (emission, WRITING)):
+        for module, names in CALLED.items():
             made = {name: twice(name, getattr(module, name), env, told) for name in names}
             patches.enter_context(mock.patch.multiple(module, **made))
         yield told
@@ -97,7 +97,7 @@ def lowered(fd: FusionDefinition, inputs: Sequence[Any], others: Any, device: An
         return make_plan(found, inputs, CPU, device).text
 
     twice("plan", plan, env, told)()
-    assert {name for name, _, _ in told} >= {*PASSES, *WRITING}
+    assert {name for name, _, _ in told} >= {name for names in CALLED.values() for name in names}
     return told
 
 
@@ -158,6 +158,6 @@ def test_passes_over_random_definitions_give_the_same_twice(
 def test_a_pass_that_remembers_is_found() -> None:
     """And one that records a guard each time."""
     env = ShapeEnv()
-    for forgetful in (iter((1, 2)).__next__, lambda: env.add(2 + len(env.atoms))):
+    for forgetful in (iter((1, 2)).__next__, lambda: env.symbols.add(2 + len(env.atoms))):
         with pytest.raises(AssertionError, match="once more"):
             twice("it", forgetful, env, [])()

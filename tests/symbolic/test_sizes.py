@@ -372,7 +372,7 @@ def test_decisions_hold_wherever_the_guards_do(start: int) -> None:
         for _ in range(12):
             others = [multiple * rng.randint(2, 30), rng.randint(2, 60)]
             try:
-                atoms = env.values(others)
+                atoms = env.symbols.values(others)
             except ZeroDivisionError:
                 continue
             names = {a.name: n * a.multiple for a, n in zip(env.atoms, atoms, strict=True)}

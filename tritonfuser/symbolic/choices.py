@@ -74,7 +74,7 @@ def choose_number(
     if env is None:
         return ask(facts)
     at_sizes, hints = evaluator(facts), [atom.hint for atom in env.atoms]
-    place = env.add_chosen(
+    place = env.symbols.add_chosen(
         f"{ask.__qualname__} {facts!r}",
         ask(at_sizes(hints)),
         least,

@@ -1,52 +1,13 @@
-"""The parts of a ``ShapeEnv``: atoms (symbols, and numbers computed from them), guards, choices."""
+"""``Guard`` and ``Choice``: the decisions about sizes that a ``ShapeEnv`` records."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from .polynomials import Terms
-
-LARGEST_SIZE = 2**62
-"""The upper bound of a size of which nothing else is known, in elements."""
-
-
-@dataclass(frozen=True, slots=True)
-class Atom:
-    """A variable of polynomials: a symbol, a quotient or remainder, or a number that is chosen.
-
-    Attributes
-    ----------
-    name : str
-        The name in texts, such as ``size0``. It stands for the atom times ``multiple``.
-    hint : int
-        The value of the atom in this run.
-    low, high : int
-        Inclusive bounds of the atom.
-    multiple : int
-        The known divisor of the size: the size is the atom times this. 1 for quotients and
-        remainders.
-    parts : (Terms, str, Terms), optional
-        For a quotient or a remainder: numerator, ``"//"`` or ``"%"``, denominator.
-    chosen : callable, optional
-        For a number that heuristics choose: the size as a function of the values of the atoms
-        before it.
-    """
-
-    name: str
-    hint: int
-    low: int
-    high: int
-    multiple: int = 1
-    parts: tuple[Terms, str, Terms] | None = None
-    chosen: Callable[[Sequence[int]], int] | None = field(default=None, repr=False)
-
-    @property
-    def is_symbol(self) -> bool:
-        """Whether it is a size of the inputs, and not computed from other atoms."""
-        return self.parts is None and self.chosen is None
+from .polynomials import Polynomial, Terms, added, content, in_order, terms_of
 
 
 class Relation(Enum):
@@ -82,3 +43,38 @@ class Choice:
     ask: Callable[[Any], Any]
     facts: Any
     answer: Any
+
+
+def guard_of(p: Polynomial, relation: Relation) -> Guard:
+    """The guard ``p relation 0`` in normal form: ``4*a - 6 >= 0`` becomes ``a - 2 >= 0``."""
+    factor = content({monomial: c for monomial, c in p.items() if monomial})
+    if relation is Relation.AT_LEAST_ZERO:
+        return Guard(terms_of({m: v for m, c in p.items() if (v := c // factor)}), relation)
+    factor = content(p) * (1 if in_order(p)[0][1] > 0 else -1)
+    return Guard(terms_of({m: c // factor for m, c in p.items()}), relation)
+
+
+def below_zero(p: Polynomial) -> Polynomial:
+    """A polynomial that is 0 or more where ``p`` is less than 0."""
+    return added({(): -1}, p, -1)
+
+
+def tightest(guards: Iterable[Guard]) -> list[Guard]:
+    """The guards without those that another one implies: ``a <= 9`` beside ``a <= 5``."""
+    guards = list(guards)
+    kept: dict[Terms, Guard] = {}
+    for guard in guards:
+        if guard.relation is not Relation.AT_LEAST_ZERO:
+            continue
+        rest, constant = _parted(guard)
+        if rest not in kept or constant < _parted(kept[rest])[1]:
+            kept[rest] = guard
+    needed = set(kept.values())
+    return [g for g in guards if g.relation is not Relation.AT_LEAST_ZERO or g in needed]
+
+
+def _parted(guard: Guard) -> tuple[Terms, int]:
+    """The terms of a guard without its constant, and the constant."""
+    p = dict(guard.terms)
+    constant = p.pop((), 0)
+    return terms_of(p), constant

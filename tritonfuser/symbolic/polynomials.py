@@ -15,6 +15,7 @@ from operator import and_
 Monomial = tuple[int, ...]
 Polynomial = dict[Monomial, int]
 Terms = tuple[tuple[Monomial, int], ...]
+"""A polynomial that can be hashed."""
 
 Range = Callable[[int], tuple[int, int]]
 """The bounds of a variable, both inclusive."""
@@ -46,6 +47,11 @@ def value_at(p: Mapping[Monomial, int], value: Callable[[int], int]) -> int:
 def in_order(p: Mapping[Monomial, int]) -> list[tuple[Monomial, int]]:
     """The terms as they are written: those of high degree first."""
     return sorted(p.items(), key=lambda term: (-len(term[0]), term[0]))
+
+
+def terms_of(p: Mapping[Monomial, int]) -> Terms:
+    """The terms in a fixed order, for keys of dicts."""
+    return tuple(sorted(p.items()))
 
 
 def content(p: Mapping[Monomial, int]) -> int:

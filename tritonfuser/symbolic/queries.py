@@ -31,7 +31,7 @@ def is_known_less(a: int, b: int) -> bool:
     if type(difference) is int:
         return difference > 0
     for size in sizes_among(difference):
-        return size.env.lower_bound(dict(size.terms)) > 0
+        return size.env.symbols.lower_bound(dict(size.terms)) > 0
     return difference > 0
 
 
@@ -76,7 +76,7 @@ def known_divmod(a: int, n: int) -> tuple[int, int]:
     if not sizes:
         return divmod(a, n)
     env = sizes[0].env
-    whole, rest = env.split(polynomial(a, env), polynomial(n, env))
+    whole, rest = env.symbols.split(polynomial(a, env), polynomial(n, env))
     return as_size(env, whole), as_size(env, rest)
 
 

@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterable
 from math import gcd, lcm, prod
 
-from .guards import Atom, Guard, Relation
+from .guards import Guard, Relation
 from .polynomials import Monomial, Polynomial, added, in_order
 from .shape_env import ShapeEnv
+from .symbols import Atom
 
 
 def size_text(env: ShapeEnv, p: Polynomial) -> str:

@@ -12,10 +12,10 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any, TypeGuard, cast
 
-from .guards import Atom
 from .polynomials import Polynomial, Terms, added, multiplied, value_at
 from .shape_env import ShapeEnv
 from .size_text import size_text
+from .symbols import Atom
 
 
 class UndecidedSizeError(Exception):
@@ -136,12 +136,12 @@ class Size:
     def _quotient(self, p: Polynomial, q: Polynomial) -> Polynomial:
         if self._is_negative(q):
             return self._quotient(added({}, p, -1), added({}, q, -1))
-        return self.env.quotient(p, q)
+        return self.env.symbols.quotient(p, q)
 
     def _residue(self, p: Polynomial, q: Polynomial) -> Polynomial:
         if self._is_negative(q):
             return added({}, self._residue(added({}, p, -1), added({}, q, -1)), -1)
-        return self.env.residue(p, q)
+        return self.env.symbols.residue(p, q)
 
     def _is_negative(self, divisor: Polynomial) -> bool:
         if not divisor:
@@ -232,7 +232,7 @@ def as_size(env: ShapeEnv, p: Polynomial) -> int:
 
 def symbol(env: ShapeEnv, hint: int, multiple: int = 1) -> int:
     """A new size, known to be 2 or more and a multiple of ``multiple``."""
-    return as_size(env, {(env.add(hint, multiple),): multiple})
+    return as_size(env, {(env.symbols.add(hint, multiple),): multiple})
 
 
 def size_of_atom(env: ShapeEnv, atom: Atom) -> int:
@@ -243,7 +243,7 @@ def size_of_atom(env: ShapeEnv, atom: Atom) -> int:
 def as_atom(value: int) -> int:
     """A positive size as a lone atom of its env, which has a name in texts; an int as it is."""
     for size in sizes_among(value):
-        return size_of_atom(size.env, size.env.atom_of(dict(size.terms)))
+        return size_of_atom(size.env, size.env.symbols.atom_of(dict(size.terms)))
     return value
 
 
@@ -294,7 +294,7 @@ def hint(value: int) -> int:
     if type(value) is int:
         return value
     for size in sizes_among(value):
-        return size.env.hint(dict(size.terms))
+        return size.env.symbols.hint(dict(size.terms))
     return value
 
 

@@ -383,16 +383,16 @@ def at_most(env: ShapeEnv, rng: random.Random) -> list[int] | None:
     chosen = [atom.chosen is not None for atom in env.atoms if atom.parts is None]
     symbols = [n for n, skip in zip(symbols, chosen, strict=True) if not skip]
     steps = [a.multiple for a in env.atoms if a.is_symbol]
-    if not holds(env, env.values(symbols)):
+    if not holds(env, env.symbols.values(symbols)):
         return None
     for scale in (2**26, 2**20, 2**14, 2**8, 2**4, 1):
         for _ in range(40):
             place = rng.randrange(len(symbols))
             other = [*symbols]
             other[place] += rng.randint(1, 4) * scale * steps[place]
-            if holds(env, env.values(other)):
+            if holds(env, env.symbols.values(other)):
                 symbols = other
-    return env.values(symbols)
+    return env.symbols.values(symbols)
 
 
 def check_open(kind: str, seed: int) -> bool:

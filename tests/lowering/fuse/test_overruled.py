@@ -85,7 +85,7 @@ def test_sizes_that_vary_are_open_in_what_the_model_is_asked(poor_rules):
     (found,) = [c for c in lowered.env.choices.values() if isinstance(c.facts, ProblemWithWork)]
     roots = []
     for rows, columns in ((205, 70_206), (55, 90_001), (811, 70_001)):
-        facts = evaluate(found.facts, lowered.env.values([rows, columns]))
+        facts = evaluate(found.facts, lowered.env.symbols.values([rows, columns]))
         (alone,) = served.static([meta(rows, columns)]).segmented.segments
         work = element_work(facts.work, facts.problem)
         assert work == element_work(kernel_work(alone.nodes), alone.problem)

@@ -100,7 +100,7 @@ def _probes(env: ShapeEnv) -> Iterator[AtomValues]:
             scaled = [int(n * factor) if p in chosen else n for p, n in enumerate(sizes)]
             if min(scaled) >= 2:
                 with suppress(ZeroDivisionError):  # no sizes of any variant
-                    yield env.values(scaled)
+                    yield env.symbols.values(scaled)
 
 
 def _difference(ask: Callable[[Any], Any], old: Any, new: Any) -> str:

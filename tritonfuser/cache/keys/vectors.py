@@ -51,7 +51,7 @@ class Vectors:
 
     def widths(self, symbols: Sequence[int]) -> Widths:
         """Bytes of each tensor's vectors where the symbols are these sizes."""
-        return tuple(_width(*layout) for layout in self._layouts(self._env.values(symbols)))
+        return tuple(_width(*layout) for layout in self._layouts(self._env.symbols.values(symbols)))
 
     def multiples(self, symbols: Sequence[int]) -> tuple[int, ...]:
         """The least power of two of each size that makes vectors as wide as they are here.
