@@ -28,7 +28,8 @@ from typing import Any, Union, overload
 import torch
 
 from ...dtypes import DataType
-from .handles import TensorView, Val
+from .tensor_view import TensorView
+from .val import Val
 
 Scalar = Union[Val, bool, int, float, complex]
 Operand = Union[TensorView, Scalar]
@@ -166,7 +167,8 @@ A tensor and anything is a tensor, two scalars are a scalar.
 from abc import ABC, abstractmethod
 from typing import Any, NoReturn, TypeVar, Union, overload
 
-from .handles import TensorView, Val
+from .tensor_view import TensorView
+from .val import Val
 
 NUMBERS: tuple[type, ...]
 Number = Union[bool, int, float, complex]

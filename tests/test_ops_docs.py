@@ -124,21 +124,21 @@ with FusionDefinition() as fd:
 """
 
 REVEALED = """\
-6: note: Revealed type is "tritonfuser.frontend.record.handles.TensorView"
-7: note: Revealed type is "tritonfuser.frontend.record.handles.Val"
-8: note: Revealed type is "tritonfuser.frontend.record.handles.TensorView"
-9: note: Revealed type is "tritonfuser.frontend.record.handles.TensorView"
-10: note: Revealed type is "tuple[tritonfuser.frontend.record.handles.TensorView, \
-tritonfuser.frontend.record.handles.TensorView]"
-11: note: Revealed type is "list[tritonfuser.frontend.record.handles.Val]"
+6: note: Revealed type is "tritonfuser.frontend.record.tensor_view.TensorView"
+7: note: Revealed type is "tritonfuser.frontend.record.val.Val"
+8: note: Revealed type is "tritonfuser.frontend.record.tensor_view.TensorView"
+9: note: Revealed type is "tritonfuser.frontend.record.tensor_view.TensorView"
+10: note: Revealed type is "tuple[tritonfuser.frontend.record.tensor_view.TensorView, \
+tritonfuser.frontend.record.tensor_view.TensorView]"
+11: note: Revealed type is "list[tritonfuser.frontend.record.val.Val]"
 13: error: "Operators" has no attribute "nothing"
 14: error: No overload variant of "neg" of "Operators" matches argument type "str"
-16: note: Revealed type is "tritonfuser.frontend.record.handles.TensorView"
-17: note: Revealed type is "tritonfuser.frontend.record.handles.TensorView"
-18: note: Revealed type is "tritonfuser.frontend.record.handles.TensorView"
-19: note: Revealed type is "tritonfuser.frontend.record.handles.Val"
-20: note: Revealed type is "tritonfuser.frontend.record.handles.TensorView"
-21: note: Revealed type is "tritonfuser.frontend.record.handles.TensorView"
+16: note: Revealed type is "tritonfuser.frontend.record.tensor_view.TensorView"
+17: note: Revealed type is "tritonfuser.frontend.record.tensor_view.TensorView"
+18: note: Revealed type is "tritonfuser.frontend.record.tensor_view.TensorView"
+19: note: Revealed type is "tritonfuser.frontend.record.val.Val"
+20: note: Revealed type is "tritonfuser.frontend.record.tensor_view.TensorView"
+21: note: Revealed type is "tritonfuser.frontend.record.tensor_view.TensorView"
 22: error: Unexpected keyword argument "shapee" for overloaded function "define_tensor" of \
 "DefinesTensors"; did you mean "shape"?
 26: error: Unexpected keyword argument "shapee"; did you mean "shape"?

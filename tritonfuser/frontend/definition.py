@@ -16,11 +16,12 @@ from ..ops.arguments import shown
 from .inspect.printer import print_definition
 from .inspect.repro import describe_inputs, repro_script
 from .inspect.tolerances import ValidationError
-from .record.handles import TensorView, Val
 from .record.inputs import CPU_TEXT, Inputs, flatten_inputs
 from .record.operators import Operators
 from .record.recording import outside
 from .record.tensor_forms import DefinesTensors
+from .record.tensor_view import TensorView
+from .record.val import Val
 from .run.fusion import Fusion, FusionGuard
 from .run.portable import Travelling
 from .run.scheduler_queries import Scheduling

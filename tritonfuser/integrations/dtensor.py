@@ -11,7 +11,7 @@ from ..errors import ArgumentError, InputError
 from ..frontend.definition import FusionDefinition
 from ..frontend.multidevice import Sharding
 from ..frontend.record.device_mesh import MESH_TYPES, DeviceMesh
-from ..frontend.record.handles import TensorView
+from ..frontend.record.tensor_view import TensorView
 from ..frontend.vocabulary.argument_types import LISTED, expect
 from ..frontend.vocabulary.location import user_line
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tritonfuser import FusionDefinition
-from tritonfuser.frontend.record.handles import TensorView, Val
+from tritonfuser.frontend.record.tensor_view import TensorView
+from tritonfuser.frontend.record.val import Val
 from tritonfuser.ir import Const
 
 

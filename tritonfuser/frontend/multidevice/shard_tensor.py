@@ -9,8 +9,8 @@ import torch
 from ...errors import DefinitionError
 from ..record.cuts import Cut, at_extent, count, span
 from ..record.device_mesh import DeviceMesh
-from ..record.handles import TensorView
 from ..record.sharding import Sharding, sharding_of
+from ..record.tensor_view import TensorView
 from ..vocabulary.enums import ParallelType
 from ..vocabulary.location import user_line
 from .communicator import Communicator

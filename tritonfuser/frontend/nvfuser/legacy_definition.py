@@ -16,8 +16,9 @@ from ...errors import ArgumentError, InputError
 from ..definition import FusionDefinition
 from ..inspect.profiler import PythonProfiler
 from ..inspect.profiles import FusionProfile
-from ..record.handles import TensorView, Val
 from ..record.inputs import Inputs
+from ..record.tensor_view import TensorView
+from ..record.val import Val
 from ..run.validation import get_val_tolerances
 from ..serialization.decode import restore
 from ..vocabulary.argument_types import expect

@@ -7,8 +7,9 @@ from typing import Any
 
 from ...dtypes import DataType
 from ...errors import ArgumentError
-from ..record.handles import TensorView, Val
 from ..record.operators import Operators, Record
+from ..record.tensor_view import TensorView
+from ..record.val import Val
 from ..vocabulary.argument_types import expect
 from ..vocabulary.location import user_line
 

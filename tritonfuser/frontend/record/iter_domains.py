@@ -16,8 +16,9 @@ from ..vocabulary.enums import ParallelType
 from ..vocabulary.location import user_line
 from ..vocabulary.unavailable import SCHEDULE_HINT, UnavailableError
 from .device_mesh import MESH_TYPES
-from .handles import Val, handle_of
+from .handles import handle_of
 from .statements import Expr, Home, Statement
+from .val import Val
 
 Text = str
 _PLAIN = (ParallelType.serial, ParallelType.stream)

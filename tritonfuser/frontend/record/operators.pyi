@@ -6,7 +6,8 @@ from typing import Any, Union, overload
 import torch
 
 from ...dtypes import DataType
-from .handles import TensorView, Val
+from .tensor_view import TensorView
+from .val import Val
 
 Scalar = Union[Val, bool, int, float, complex]
 Operand = Union[TensorView, Scalar]

@@ -6,7 +6,8 @@ A tensor and anything is a tensor, two scalars are a scalar.
 from abc import ABC, abstractmethod
 from typing import Any, NoReturn, TypeVar, Union, overload
 
-from .handles import TensorView, Val
+from .tensor_view import TensorView
+from .val import Val
 
 NUMBERS: tuple[type, ...]
 Number = Union[bool, int, float, complex]

@@ -11,7 +11,7 @@ import torch
 
 from ...dtypes import DTYPE_TEXT, DataType, data_type, dtype_advice
 from ...errors import DefinitionError, SourceLoc, TritonFuserError
-from ...ir import Attr, Const, Fusion, Operand, Output, ScalarType, Value
+from ...ir import Attr, Const, Fusion, Node, Operand, Output, ScalarType, Value
 from ...ops import registry
 from ...ops.arguments import bind
 from ...ops.builder import GraphBuilder
@@ -20,10 +20,13 @@ from ...symbolic.extents import SymbolicExtent, symbol
 from ..vocabulary.location import user_line
 from .constants import constant, incompatible
 from .device_mesh import DeviceMesh
-from .handles import TensorView, Val, handle_of, unwrap, wrap
+from .handles import handle_of, unwrap, wrap
 from .layouts import define_tensor_type
+from .op_expressions import OpExpr, expression
 from .sharding import Shardings, sharding_of
 from .tensor_domain import TensorDomain, domain_of
+from .tensor_view import TensorView
+from .val import Val
 
 
 class Recording:
@@ -68,6 +71,14 @@ class Recording:
         if self._ir is None:
             self._ir = self._builder.fusion()
         return self._ir
+
+    def handle_of(self, value: Operand) -> Any:
+        """The handle of a value or a constant."""
+        return handle_of(self, value)
+
+    def expression(self, node: Node) -> OpExpr:
+        """The handle of an op."""
+        return expression(self, node)
 
     def domain_of(self, value: Value) -> TensorDomain:
         """The dims of a tensor, and what was done to them."""

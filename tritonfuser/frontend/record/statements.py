@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from ...ir import Fusion, Operand, Value
+from ...ir import Fusion, Node, Operand, Value
 from ...pickling import Unpicklable
 from .device_mesh import DeviceMesh
 
@@ -39,6 +39,10 @@ class Home(HasFusion, Protocol):
     def has_nvfusers_names(self) -> bool: ...
 
     def call(self, name: str, *args: Any, **kwargs: Any) -> Any: ...
+
+    def handle_of(self, value: Operand) -> Any: ...
+
+    def expression(self, node: Node) -> Any: ...
 
     def domain_of(self, value: Value) -> Any: ...
 

@@ -18,10 +18,11 @@ from ..vocabulary.argument_types import LISTED, expect
 from ..vocabulary.location import user_line
 from ..vocabulary.unavailable import UnavailableError
 from .device_mesh import MESH_TYPES, DeviceMesh
-from .handles import TensorView, handle_of
+from .handles import handle_of
 from .iter_domains import Extent, IterDomain
 from .merged_dims import merged
 from .statements import Home, Statement
+from .tensor_view import TensorView
 
 
 class TensorDomain(Statement, Unpicklable):

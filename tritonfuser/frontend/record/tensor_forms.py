@@ -9,7 +9,7 @@ from typing import Any, Union, overload
 import torch
 
 from ...dtypes import DataType
-from .handles import TensorView
+from .tensor_view import TensorView
 
 DType = Union[DataType, torch.dtype]
 Contiguity = Union[bool, Sequence[Union[bool, None]]]

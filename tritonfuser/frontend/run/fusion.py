@@ -18,11 +18,13 @@ from ...heuristics.params import HeuristicParams
 from ...lowering.run_options import DEFAULT, RunOptions
 from ..inspect.legacy_printer import print_legacy_definition
 from ..inspect.printer import print_definition
-from ..record.handles import TensorView, Val, wrap
+from ..record.handles import wrap
 from ..record.inputs import Inputs, flatten_inputs, locate_errors, refuse_cpu, run_or_flatten
 from ..record.operators import Operators
 from ..record.recording import Recording, outside
 from ..record.tensor_forms import DefinesTensors
+from ..record.tensor_view import TensorView
+from ..record.val import Val
 from ..serialization.decode import restore
 from ..serialization.encode import recording_data
 from ..tune.stored_tuning import first_tuning
