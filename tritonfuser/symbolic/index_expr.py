@@ -26,6 +26,8 @@ from .queries import (
 )
 from .sizes import hint, is_size
 
+# --- what an index is made of ---------------------------------------------------------------------
+
 
 @dataclass(frozen=True, slots=True)
 class Axis:
@@ -247,6 +249,7 @@ Base = Union[Axis, Loaded, Bounded, Affine]
 
 
 def constant(value: int) -> Affine:
+    """A number as an expression."""
     return Affine((), value)
 
 
@@ -274,6 +277,9 @@ def _digest(base: Base) -> str:
 
 def _short(text: str) -> str:
     return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
+
+
+# --- the normal form of a sum ---------------------------------------------------------------------
 
 
 def _normal(sums: dict[Digit, int], const: int) -> Affine:
@@ -328,6 +334,9 @@ def _reduced(base: Base, div: int, mod: int | None) -> Affine:
         return digit(base, div, mod)
     quotient = base // div
     return quotient if mod is None else quotient % mod
+
+
+# --- quotients and remainders ---------------------------------------------------------------------
 
 
 def _lone_digit(value: Affine) -> Digit | None:

@@ -18,14 +18,14 @@ from ..segments.member import Member
 from ..segments.segment import Segment
 from ..segments.store import Store
 from ..tile.aligned_rows import row_start
-from .placement import Placement
+from .placed_groups import PlacedGroups
 from .problem_facts import with_results
 from .reasons import reason_of
 from .second_sides import crossing_axes
 
 
 def segment_of(
-    placed: Placement,
+    placed: PlacedGroups,
     number: int,
     name: str,
     footprint: ReadFootprint,
@@ -49,7 +49,7 @@ def segment_of(
     return replace(made, params=explicit(made, made.params))
 
 
-def _library_segment(placed: Placement, node: Node, name: str) -> Segment:
+def _library_segment(placed: PlacedGroups, node: Node, name: str) -> Segment:
     """The segment of an op that torch runs."""
     operands = tuple(placed.buffers[v] for v in node.operands() if v.is_tensor)
     scalars = [v for v in node.operands() if not v.is_tensor]
@@ -68,7 +68,7 @@ def _library_segment(placed: Placement, node: Node, name: str) -> Segment:
 
 
 def _kernel_segment(
-    placed: Placement,
+    placed: PlacedGroups,
     group: FusionGroup,
     name: str,
     footprint: ReadFootprint,
@@ -109,7 +109,7 @@ def _inputs(footprint: ReadFootprint) -> tuple[Value, ...]:
 
 
 def _with_loop_nest(
-    placed: Placement, group: FusionGroup, piece: Segment, traffic: list[Traffic]
+    placed: PlacedGroups, group: FusionGroup, piece: Segment, traffic: list[Traffic]
 ) -> Segment:
     """A segment with the axes of its loop nest, in the order of strides of all that it accesses."""
     moved = placed.maker.traffic(group.reads, group.stores)
@@ -127,7 +127,7 @@ def _with_loop_nest(
     )
 
 
-def _with_bytes(placed: Placement, piece: Segment, traffic: list[Traffic]) -> Segment:
+def _with_bytes(placed: PlacedGroups, piece: Segment, traffic: list[Traffic]) -> Segment:
     """A segment with the bytes that it reads and writes."""
     return replace(
         piece,
@@ -145,7 +145,7 @@ def _result_stores(
 
 
 def _loaded_not_computed(
-    placed: Placement, group: FusionGroup, footprint: ReadFootprint
+    placed: PlacedGroups, group: FusionGroup, footprint: ReadFootprint
 ) -> tuple[Value, ...]:
     """The values of other kernels that a kernel loads although it could compute them."""
     written, homes = placed.graph.writers, placed.maker.home_index
@@ -154,14 +154,14 @@ def _loaded_not_computed(
     return tuple(sorted(found, key=lambda v: placed.maker.ranks[v]))
 
 
-def _members(placed: Placement, group: FusionGroup) -> tuple[Member, ...]:
+def _members(placed: PlacedGroups, group: FusionGroup) -> tuple[Member, ...]:
     """The reductions and scans of a group in order of dependence, which is recording order."""
     found = {m.node: m for m in (*group.members, *group.outer)}
     return tuple(found[node] for node in _in_order(placed, found))
 
 
 def _computed_nodes(
-    placed: Placement,
+    placed: PlacedGroups,
     footprint: ReadFootprint,
     members: Sequence[Member],
     stores: Sequence[Store],
@@ -174,6 +174,6 @@ def _computed_nodes(
     return _in_order(placed, met)
 
 
-def _in_order(placed: Placement, nodes: Iterable[Node]) -> tuple[Node, ...]:
+def _in_order(placed: PlacedGroups, nodes: Iterable[Node]) -> tuple[Node, ...]:
     """Nodes in recording order."""
     return tuple(sorted(nodes, key=lambda n: placed.maker.ranks[n.out]))

@@ -23,7 +23,8 @@ from ..segments.segment import Segment
 from ..tile.arrivals import arrivals
 from .core_facts import CoreFacts
 from .joining import Joining
-from .placement import Placement, Scheduled
+from .placed_groups import Scheduled
+from .placement import Placement
 from .region_work import StoreWork, pays_in_boxes, store_work, threads_at_once, whole_work
 from .rewritten import Rewritten
 from .rules import Rules

@@ -16,7 +16,7 @@ from ..segments.segment import Segment
 from ..segments.segmented_fusion import SegmentedFusion
 from .group_segment import segment_of
 from .later_loads import with_later_loads
-from .placement import Placement
+from .placed_groups import PlacedGroups
 from .reasons import with_names
 
 _CALLER = -1
@@ -24,13 +24,13 @@ _CALLER = -1
 
 
 def schedule(
-    placed: Placement, rewrites: Rewrites, before: tuple[str, ...] = ()
+    placed: PlacedGroups, rewrites: Rewrites, before: tuple[str, ...] = ()
 ) -> SegmentedFusion:
     """The groups of a fusion as segments with params, in an order in which they can run.
 
     Parameters
     ----------
-    placed : Placement
+    placed : PlacedGroups
         The groups.
     rewrites : Rewrites
         How the fusion of the groups was made from the simplified one.
@@ -58,7 +58,7 @@ def schedule(
 
 
 def _with_last_programs(
-    placed: Placement, segments: Sequence[Segment], footprints: Sequence[ReadFootprint]
+    placed: PlacedGroups, segments: Sequence[Segment], footprints: Sequence[ReadFootprint]
 ) -> list[Segment]:
     """The segments; some are computed by the last programs of an earlier kernel."""
     found = list(segments)
@@ -72,7 +72,7 @@ def _with_last_programs(
     return found
 
 
-def _with_shared_launches(placed: Placement, segments: Sequence[Segment]) -> list[Segment]:
+def _with_shared_launches(placed: PlacedGroups, segments: Sequence[Segment]) -> list[Segment]:
     """The segments; independent ones may share a launch."""
     found = list(segments)
     first: int | None = None
@@ -86,7 +86,7 @@ def _with_shared_launches(placed: Placement, segments: Sequence[Segment]) -> lis
     return found
 
 
-def _with_register_limits(placed: Placement, segments: Sequence[Segment]) -> list[Segment]:
+def _with_register_limits(placed: PlacedGroups, segments: Sequence[Segment]) -> list[Segment]:
     """The segments; kernels of one segment may have a limit on registers."""
     shared = {piece.launched_by for piece in segments if piece.launched_by}
     return [
@@ -109,7 +109,7 @@ def _with_overlaps(segments: Sequence[Segment]) -> list[Segment]:
     return found
 
 
-def _topological_order(placed: Placement) -> list[int]:
+def _topological_order(placed: PlacedGroups) -> list[int]:
     """Group numbers in topological order; of groups that may run next, the one of lowest rank."""
     groups = placed.groups
     missing = {g.number: set(g.needs) for g in groups}
@@ -131,7 +131,7 @@ def _topological_order(placed: Placement) -> list[int]:
 
 
 def _loading_groups(
-    placed: Placement, footprints: dict[int, ReadFootprint]
+    placed: PlacedGroups, footprints: dict[int, ReadFootprint]
 ) -> dict[Value, set[int]]:
     """The groups that load each value, and ``_CALLER`` for a result of the fusion."""
     found: dict[Value, set[int]] = {b.root: {_CALLER} for b in placed.buffers.values()}

@@ -22,7 +22,8 @@ from ...legality.loop_nests import nesting_of
 from ...legality.scheduler import why_not_scheduler
 from ...segments.segment import Segment
 from ..core_facts import CoreFacts
-from ..placement import Placement, Scheduled
+from ..placed_groups import Scheduled
+from ..placement import Placement
 from ..rewritten import Rewritten
 from .names import GivenNames
 
