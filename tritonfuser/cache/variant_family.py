@@ -43,6 +43,8 @@ class Family:
         Consecutive lowerings with open sizes that failed, or made all sizes constant.
     fruitless : int
         Open variants compiled since one last served a second signature.
+    lock : Lock
+        Held while a signature of the family is served or compiled.
     """
 
     seen: list[KeyNumbers] = field(default_factory=list)

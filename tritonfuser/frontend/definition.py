@@ -8,14 +8,14 @@ from typing import Any
 import torch
 
 from .. import options
-from ..cache.keys.storage_problems import form_problem
 from ..cache.plan.copies import copied
-from ..dtypes import DataType, data_type, dtype_advice
+from ..dtypes import DataType
 from ..errors import ArgumentError, DefinitionError, ExecutionModeError, UnsupportedDeviceError
 from ..ops.arguments import shown
 from .inspect.printer import print_definition
 from .inspect.repro import describe_inputs, repro_script
-from .inspect.tolerances import ValidationError
+from .inspect.same_outputs import refuse_other_outputs
+from .record.example_tensor import dtype_of_example, refuse_no_example
 from .record.inputs import CPU_TEXT, Inputs, flatten_inputs
 from .record.operators import Operators
 from .record.recording import outside
@@ -193,17 +193,8 @@ class FusionDefinition(DefinesTensors, Travelling):
             ``compat.nvfuser_direct`` any such tensor.
         """
         self._recording("from_pytorch")
-        if not isinstance(tensor, torch.Tensor):
-            raise ArgumentError(
-                f"from_pytorch(): incompatible function arguments: expected a tensor, "
-                f"got {shown(tensor)}"
-            )
-        if not isinstance(static_sizes, bool):
-            raise ArgumentError(
-                "from_pytorch(): incompatible function arguments: static_sizes must be True or "
-                f"False, got {shown(static_sizes)}"
-            )
-        dtype = _dtype_of_example(tensor)
+        refuse_no_example(tensor, static_sizes)
+        dtype = dtype_of_example(tensor)
         self._check_device(tensor)
         return self.define_tensor(
             sizes=list(tensor.shape),
@@ -310,16 +301,7 @@ class FusionDefinition(DefinesTensors, Travelling):
         expected = reference_outputs
         if expected is None:
             expected = self.run(copied(given))
-        actual = self._recorded_again().run(copied(given))
-        if len(actual) != len(expected):
-            raise ValidationError(f"expected {len(expected)} outputs, got {len(actual)}")
-        for place, (one, other) in enumerate(zip(actual, expected, strict=True)):
-            if one.stride() != other.stride():
-                raise ValidationError(
-                    f"output {place}: expected strides {other.stride()}, got {one.stride()}"
-                )
-            if not torch.equal(one.nan_to_num(), other.nan_to_num()):
-                raise ValidationError(f"output {place} of the printed definition differs")
+        refuse_other_outputs(self._recorded_again().run(copied(given)), expected)
 
     def _recorded_again(self) -> FusionDefinition:
         scope: dict[str, Any] = {
@@ -340,20 +322,3 @@ def _report(error: object, recorded: str) -> None:
     shown = lines if len(lines) <= REPORTED else ["...", *lines[-REPORTED:]]
     if hasattr(error, "add_note"):
         error.add_note("\n  ".join(["Recorded so far:", first, *shown]))
-
-
-def _dtype_of_example(tensor: torch.Tensor) -> DataType:
-    """The dtype of an input like ``tensor``, whose elements kernels have to be able to read."""
-    problem = form_problem(tensor)
-    if problem is not None:
-        message, hint = problem
-        text = message.replace("INPUT", "from_pytorch: expected the tensor")
-        raise DefinitionError(text, loc=user_line(), hint=hint)
-    dtype = data_type(tensor.dtype)
-    if dtype is None:
-        raise DefinitionError(
-            f"from_pytorch: there is no DataType for {tensor.dtype}",
-            loc=user_line(),
-            hint=dtype_advice(tensor.dtype),
-        )
-    return dtype

@@ -42,6 +42,8 @@ class Program:
 
     Attributes
     ----------
+    mesh : DeviceMesh
+        The mesh.
     steps : tuple of Exchange or Run
         In order, the same on all devices.
     inputs : tuple of Key

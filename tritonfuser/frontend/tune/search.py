@@ -61,6 +61,10 @@ class Search:
         Seconds now.
     tell : callable
         Is given the trials after each step.
+    trials : list of Trial
+        The schedules that were timed or failed, in order.
+    interrupted : bool
+        Whether the user ended it before its budget was spent.
     """
 
     prepare: Prepare

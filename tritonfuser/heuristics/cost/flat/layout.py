@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ....device import NVIDIA_WARP_SIZE
-from .access import FlatAccess, FlatTensor
+from .access import FlatAccess
+from .tensor import FlatTensor
 
 
 class TileLayout(NamedTuple):

@@ -9,8 +9,9 @@ from typing import NamedTuple
 from ....device import NVIDIA_WARP_SIZE
 from ..footprint import Side
 from ..gathered import Gathered
-from .access import FlatAccess, FlatTensor
+from .access import FlatAccess
 from .layout import tile_layout
+from .tensor import FlatTensor
 
 _ALONG: tuple[tuple[tuple[int, ...], ...], ...] = ((), ((), (0,)), ((), (0,), (1,), (0, 1)))
 """The sides that a tensor may run along, by the number of sides of a tile."""

@@ -13,7 +13,7 @@ from ..footprint import Side, Tile, tile_over
 from ..l1_reuse import L1Cache
 from ..refetched import BroadcastLoad, PartialSector, broadcast_tiles
 from ..traffic import FETCHED_BYTES, StepBytes
-from .access import FlatTensor
+from .tensor import FlatTensor
 
 
 class ProgramBytes(NamedTuple):

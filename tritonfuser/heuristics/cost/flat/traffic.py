@@ -19,9 +19,10 @@ from ..footprint import Side, Tile, tile_over
 from ..gathered import Gathered, concurrent_tile, max_resident_programs, sum_windows
 from ..refetched import L2Refetches
 from ..traffic import Traffic, Windows
-from .access import FlatAccess, accesses, flat_tensor
+from .access import FlatAccess, accesses
 from .loads import FlatLoads, flat_loads
 from .program_bytes import ProgramBytes, program_bytes
+from .tensor import flat_tensor
 
 
 class Axes:

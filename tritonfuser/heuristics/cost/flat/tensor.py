@@ -1,0 +1,84 @@
+"""``FlatTensor``: the facts of a tensor of a flat kernel that are the same under any params."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import NamedTuple
+
+from ....device import SECTOR_BYTES
+from ...problem import Problem
+from ...streams import Stream
+from ..footprint import TensorStrides
+from ..gathered import Gathered
+from ..refetched import overfetch_ratio
+
+
+class FlatTensor(NamedTuple):
+    """The facts of a tensor that no params change.
+
+    Attributes
+    ----------
+    stream : Stream
+        The tensor.
+    times : float
+        Number of tensors with the same facts, which are counted together.
+    stride_terms : TensorStrides
+        Its stride terms.
+    repeats : float
+        Adjacent positions that have the same element, and share one load of it.
+    axes : frozenset of int
+        The axes that it runs along.
+    fresh : float
+        Share of its bytes that no earlier load of the kernel has brought into the L1 cache.
+    distance_bound : float
+        Upper bound of the reuse distance of its sectors: see ``PartialSector``.
+    overfetch : float
+        Bytes that are fetched and never used, for each byte that is used.
+    gathered : Gathered or None
+        Its windows, if it is read at indices of another tensor.
+    shared : bool
+        Whether several positions load the same element.
+    """
+
+    stream: Stream
+    times: float
+    stride_terms: TensorStrides
+    repeats: float
+    axes: frozenset[int]
+    fresh: float
+    distance_bound: float
+    overfetch: float
+    gathered: Gathered | None
+    shared: bool
+
+
+def flat_tensor(problem: Problem, stream: Stream, times: int) -> FlatTensor:
+    """The facts of a tensor, of which the problem has so many."""
+    strides = TensorStrides(stream)
+    return FlatTensor(
+        stream,
+        times * stream.accessed_share,
+        strides,
+        _repeats(problem, stream),
+        _axes(stream),
+        stream.fresh_share,
+        stream.total_bytes * SECTOR_BYTES / stream.item_bytes,
+        overfetch_ratio(problem, stream, strides),
+        Gathered(problem, stream, times) if stream.held_bytes else None,
+        not stream.is_store
+        and not stream.held_bytes
+        and stream.total_bytes < problem.parallel * stream.item_bytes,
+    )
+
+
+def _axes(stream: Stream) -> frozenset[int]:
+    return frozenset(term.axis for term in stream.stride_terms)
+
+
+def _repeats(problem: Problem, stream: Stream) -> float:
+    """Adjacent positions of a one-sided tile that have the same element: a power of two."""
+    if problem.across or not stream.stride_terms:
+        return 1.0
+    inner = max(stream.stride_terms, key=lambda term: term.axis)
+    same = inner.div * prod(problem.axes[inner.axis + 1 :])
+    return float(same & -same) if same > 1 else 1.0
