@@ -44,7 +44,7 @@ class Family:
     fruitless : int
         Open variants compiled since one last served a second signature.
     lock : Lock
-        Held while a signature of the family is served or compiled.
+        Guards the other fields. Variants are compiled under it, constant sizes are not.
     """
 
     seen: list[KeyNumbers] = field(default_factory=list)

@@ -9,7 +9,7 @@ from tests.lowering.harness import H200, lowered
 from tritonfuser.heuristics import schedulers
 from tritonfuser.heuristics.params import PARAMS
 from tritonfuser.heuristics.problem import Core, ElementWork
-from tritonfuser.lowering.access.read_footprint import is_core
+from tritonfuser.lowering.access.node_kinds import is_core
 from tritonfuser.lowering.groups.cores import core_row
 from tritonfuser.lowering.legality.scheduler import why_not_scheduler
 from tritonfuser.lowering.product_policy import ProductPolicy

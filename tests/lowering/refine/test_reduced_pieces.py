@@ -12,7 +12,7 @@ from tests.lowering.graphs import noise
 from tests.lowering.harness import H200, lowered
 from tritonfuser.ir import Fusion
 from tritonfuser.lowering import segment_choice
-from tritonfuser.lowering.access.read_footprint import is_reducer
+from tritonfuser.lowering.access.node_kinds import is_reducer
 from tritonfuser.lowering.fuse.rewritten import CommonRewrites
 from tritonfuser.lowering.fuse.segmentation import HEURISTIC, Choice
 from tritonfuser.lowering.fuse.splits.split_policy import ByDims

@@ -16,7 +16,7 @@ from tests.lowering.harness import SLOW, check, lowered, record
 from tritonfuser import DataType
 from tritonfuser.ir import Fusion
 from tritonfuser.lowering import segment_choice
-from tritonfuser.lowering.access.read_footprint import is_reducer
+from tritonfuser.lowering.access.node_kinds import is_reducer
 from tritonfuser.lowering.fuse.segmentation import Choice
 from tritonfuser.lowering.fuse.splits.split_policy import ByDims
 from tritonfuser.lowering.passes.splits.parts import Padded

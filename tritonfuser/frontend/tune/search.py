@@ -54,7 +54,7 @@ class Search:
     proposals : Proposer
         What to try.
     budget : float
-        Seconds, from ``started``.
+        Seconds that ``run`` may take.
     threads : int
         Threads that compile.
     clock : callable

@@ -18,7 +18,7 @@ from ...ops.forms import Moments, Random, Reduction, Scan
 from ...symbolic.index_expr import extent
 from .instructions import compiled_instructions, instructions_of
 from .packed_halves import packed_halves
-from .read_footprint import Read
+from .reads import Read
 from .traffic import axes_of
 
 _REDUCTIONS = Moments | Reduction | Scan

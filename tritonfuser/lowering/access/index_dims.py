@@ -12,7 +12,7 @@ from ...ops.table import Library, Scatter, View
 from ...shapes.index_map import Index
 from ...symbolic.index_expr import Axis, digit
 from ...symbolic.queries import assume_constant
-from .read_footprint import Read, sources_of, target_of
+from .reads import Read, sources_of, target_of
 
 ANY = 2**31 - 1
 """Of positions in a dim that an op does not tell."""

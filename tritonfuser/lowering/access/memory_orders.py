@@ -24,7 +24,7 @@ from ...symbolic.index_expr import Affine, Axis, Digit, digit
 from ...symbolic.queries import is_known_equal, is_known_less
 from ...symbolic.sizes import hint
 from ...symbolic.substitution import substitute
-from .read_footprint import Read, read_as, sources_of
+from .reads import Read, read_as, sources_of
 from .traffic import offset_of
 
 Order = tuple[int, ...]

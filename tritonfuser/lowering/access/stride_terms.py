@@ -13,7 +13,7 @@ from ...heuristics.streams import StrideTerm
 from ...symbolic.index_expr import Affine, Axis, Bounded, Digit
 from ...symbolic.loaded_index import Loaded
 from ...symbolic.sizes import hint
-from .read_footprint import Read
+from .reads import Read
 
 ANYWHERE = 1009
 """Elements between neighbours that are read at indices from memory, for each step of the index: no

@@ -13,7 +13,7 @@ from ...symbolic.index_expr import Affine, Axis, Bounded, Digit
 from ...symbolic.queries import assume_equal
 from ...symbolic.sizes import hint
 from ...symbolic.substitution import strip_bounds
-from .read_footprint import Read
+from .reads import Read
 
 
 @dataclass(frozen=True)

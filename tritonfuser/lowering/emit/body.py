@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
-from ..access.read_footprint import Read
+from ..access.reads import Read
 from ..kernel_source import CooperativeWorkspace
 from ..segments.store import Store
 from .kernel_writers import KernelWriters

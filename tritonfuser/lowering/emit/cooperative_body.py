@@ -6,7 +6,7 @@ from ...dtypes import DataType
 from ...ops.builder import as_call
 from ...ops.forms import Reduction
 from ...symbolic.index_expr import Axis, digit
-from ..access.read_footprint import Read
+from ..access.reads import Read
 from ..kernel_source import WORKSPACE, CooperativeWorkspace
 from ..segments.member import Member
 from ..tile.cooperative_nest import CooperativeNest

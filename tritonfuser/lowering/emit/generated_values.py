@@ -11,7 +11,7 @@ from ...ops.forms import Factory, Random
 from ...symbolic.index_expr import Affine
 from ...symbolic.row_major import linear
 from ...symbolic.substitution import strip_bounds
-from ..access.read_footprint import Read
+from ..access.reads import Read
 from .expressions import cast_text, triton_name
 from .lines import Name, Repeat
 from .memory.repeated_loads import RepeatWriter

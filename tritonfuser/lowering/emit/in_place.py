@@ -12,7 +12,7 @@ from ...ir import Fusion, Value
 from ...ops.builder import op_of
 from ...ops.forms import Pointwise
 from ...symbolic.queries import is_known_equal
-from ..access.read_footprint import Read
+from ..access.reads import Read
 from ..access.traffic import offset_of
 from ..kernel_source import InPlace
 from ..segments.segment import Segment

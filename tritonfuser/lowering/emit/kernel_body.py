@@ -13,7 +13,8 @@ from ...device import NVIDIA_WARP_SIZE
 from ...ir import Value
 from ...ops.builder import as_call
 from ...ops.forms import Moments
-from ..access.read_footprint import Read, walk
+from ..access.read_footprint import walk
+from ..access.reads import Read
 from ..segments.member import Member
 from ..segments.store import Store
 from ..tile.nest import Nest

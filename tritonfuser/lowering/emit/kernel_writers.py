@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ...ir import Fusion, Node, Value
 from ...symbolic.choices import with_hints
-from ..access.read_footprint import Read
+from ..access.reads import Read
 from ..access.rounded_casts import rounded_casts
 from ..problem_sizes import env_of
 from ..segments.member import Member

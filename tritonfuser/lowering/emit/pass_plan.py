@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from ...ir import Fusion, Value
 from ...ops.builder import as_call
 from ...ops.forms import Scan
-from ..access.read_footprint import KnownReads, Read, walk
+from ..access.read_footprint import walk
+from ..access.reads import KnownReads, Read
 from ..groups.online_pairs import online_pairs
 from ..segments.member import Member
 from ..segments.segment import Segment

@@ -19,7 +19,8 @@ from ...shapes.broadcasting import broadcast_index
 from ...shapes.index_map import Source
 from ...symbolic.index_expr import Affine
 from ...symbolic.sizes import is_integer
-from ..access.read_footprint import Read, is_reducer, merge_guards, reads, sources_of
+from ..access.node_kinds import is_reducer
+from ..access.reads import Read, merge_guards, reads, sources_of
 from ..access.rounded_casts import RoundedCasts
 from .expressions import cast_text, filled, last_value, number, typed, zero
 from .generated_values import GeneratedValues, operands_by_name

@@ -6,7 +6,7 @@ from enum import IntEnum, auto
 
 from ...ir import Node
 from ...symbolic.index_expr import Axis
-from ..access.read_footprint import ends_kernel, is_core, is_reducer
+from ..access.node_kinds import ends_kernel, is_core, is_reducer
 from ..groups.anchor import Anchor
 from ..groups.anchor_maker import AnchorMaker
 

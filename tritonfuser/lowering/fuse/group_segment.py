@@ -9,7 +9,8 @@ from ...heuristics.params import ExprEvalParams
 from ...ir import Node, Value
 from ..access.bytes_moved import held_bytes, library_bytes, moved_bytes
 from ..access.element_work import kernel_work
-from ..access.read_footprint import ReadFootprint, is_scatter
+from ..access.node_kinds import is_scatter
+from ..access.read_footprint import ReadFootprint
 from ..access.traffic import Traffic, order_axes
 from ..axis_order import explicit
 from ..groups.axis_numbers import numbered_axes

@@ -16,7 +16,7 @@ from ...heuristics.params import HeuristicParams
 from ...heuristics.problem import Problem
 from ...ir import Value
 from ..access.aliases import BufferView, resolve
-from ..access.read_footprint import is_core, is_library
+from ..access.node_kinds import is_core, is_library
 from ..groups.anchor_maker import AnchorMaker
 from ..groups.fusion_group import FusionGroup
 from ..groups.group_graph import GroupGraph

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from ...ir import Node, Value
 from ...symbolic.sizes import hint
-from ..access.read_footprint import is_core, is_materialize, is_scatter
+from ..access.node_kinds import is_core, is_materialize, is_scatter
 from ..groups.anchor import Anchor
 from ..groups.cores import core_row
 from ..groups.fusion_group import FusionGroup

@@ -20,7 +20,7 @@ from ...symbolic.index_expr import Affine
 from ...symbolic.queries import assume_constant, assume_equal, assume_multiple
 from ...symbolic.sizes import hint
 from ..access.aliases import buffer_strides, resolve
-from ..access.read_footprint import is_library
+from ..access.node_kinds import is_library
 from ..access.traffic import Traffic
 from ..groups.fusion_group import FusionGroup
 from ..groups.product_core import reduced_columns

@@ -14,7 +14,7 @@ from ...heuristics.schedule import ReductionSplit, Rewrites
 from ...ir import Fusion, Value
 from ...symbolic.queries import is_known_equal
 from ...symbolic.sizes import hint, is_size
-from ..access.read_footprint import KnownReads
+from ..access.reads import KnownReads
 from ..passes.concatenations.reduced_pieces import reduce_pieces
 from ..passes.invariants.materialize import choose_invariants, materialize_invariants
 from ..passes.invariants.positions import read_at_many

@@ -9,7 +9,9 @@ from ...lazy import cached_property
 from ...ops.builder import as_call
 from ...shapes.index_map import Guard, Index
 from ...symbolic.index_expr import Axis, extent
-from ..access.read_footprint import Read, ReadFootprint, is_core
+from ..access.node_kinds import is_core
+from ..access.read_footprint import ReadFootprint
+from ..access.reads import Read
 from ..segments.member import Member
 from ..segments.store import Store
 

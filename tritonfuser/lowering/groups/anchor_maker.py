@@ -13,15 +13,9 @@ from ...ops.forms import Scan
 from ...shapes.index_map import Index
 from ...symbolic.sizes import hint
 from ..access.atomic_axes import AtomicAxes
-from ..access.read_footprint import (
-    EMPTY_FOOTPRINT,
-    KnownReads,
-    Read,
-    ReadFootprint,
-    ends_kernel,
-    is_reducer,
-    walk,
-)
+from ..access.node_kinds import ends_kernel, is_reducer
+from ..access.read_footprint import EMPTY_FOOTPRINT, ReadFootprint, walk
+from ..access.reads import KnownReads, Read
 from ..segments.member import Member
 from ..segments.store import Store
 from .anchor import Anchor

@@ -8,7 +8,7 @@ from ...ir import Fusion, Node, Value
 from ...ops.builder import op_of
 from ...ops.forms import Factory, Random
 from ...ops.table import View
-from ..access.read_footprint import KnownReads, Read
+from ..access.reads import KnownReads, Read
 from ..access.rough_instructions import LOAD_INSTRUCTIONS, MOVED, rough_instructions
 
 

@@ -10,7 +10,8 @@ from ...ops.builder import op_of
 from ...ops.forms import Random
 from ...shapes.index_map import Index
 from ...symbolic.index_expr import Axis
-from ..access.read_footprint import Read, is_core
+from ..access.node_kinds import is_core
+from ..access.reads import Read
 from ..segments.member import Member
 from ..segments.store import Store
 from .anchor import Anchor, Loops

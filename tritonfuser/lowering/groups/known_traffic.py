@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from ...ir import Fusion, Value
 from ...shapes.index_map import Index
 from ..access.aliases import buffer_strides
-from ..access.read_footprint import Guards, Read
+from ..access.reads import Guards, Read
 from ..access.traffic import Traffic, accessed_most, offset_of, share_of
 from ..segments.store import Store
 

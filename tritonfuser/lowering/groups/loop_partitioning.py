@@ -21,7 +21,7 @@ from ...symbolic.index_expr import Affine, Axis, Digit
 from ...symbolic.queries import is_known_equal
 from ...symbolic.sizes import hint, is_size
 from ..access.aliases import buffer_strides
-from ..access.read_footprint import Read
+from ..access.reads import Read
 from ..access.traffic import offset_of
 from .boxes import Box, Cut, cut_of
 from .element_reads import ElementReads

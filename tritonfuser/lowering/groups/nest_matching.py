@@ -14,7 +14,7 @@ from ...symbolic.row_major import linear, unravel
 from ...symbolic.sizes import hint
 from ...symbolic.substitution import substitute
 from ..access.aliases import buffer_strides
-from ..access.read_footprint import Guards
+from ..access.reads import Guards
 from ..access.traffic import order_axes
 from ..segments.member import Member
 from .anchor import Anchor

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from ...ir import Fusion, Node, Value
 from ...ops.builder import as_call
 from ...ops.table import View
-from ..access.read_footprint import Read, sources_of
+from ..access.reads import Read, sources_of
 from ..segments.member import Member
 
 

@@ -19,7 +19,8 @@ from ...symbolic.queries import is_known_equal
 from ...symbolic.sizes import is_size
 from ...symbolic.substitution import substitute
 from ..access.atomic_axes import AtomicAxes
-from ..access.read_footprint import Read, ends_kernel, is_reducer
+from ..access.node_kinds import ends_kernel, is_reducer
+from ..access.reads import Read
 from .boxes import Box
 from .element_reads import ElementReads
 from .loop_partitioning import MOST_EVEN, LoopPartitioner

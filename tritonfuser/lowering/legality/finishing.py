@@ -11,7 +11,7 @@ from dataclasses import replace
 from ...heuristics.cost.rows.staged import FEWEST_WARPS
 from ...ops.builder import as_call
 from ...ops.forms import Random
-from ..access.read_footprint import Read
+from ..access.reads import Read
 from ..segments.segment import Segment
 from ..tile.arrivals import why_no_tiles
 

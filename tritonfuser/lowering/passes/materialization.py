@@ -16,7 +16,7 @@ from ...ops.builder import GraphBuilder, as_call
 from ...ops.forms import Factory, Pointwise, Random
 from ...ops.table import Library, View
 from ...symbolic.sizes import hint
-from ..access.read_footprint import ends_kernel
+from ..access.node_kinds import ends_kernel
 from .redundant_nodes import drop_dead
 from .substitution import Substitution, next_free, rebuilt
 

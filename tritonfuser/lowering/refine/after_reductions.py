@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator
 
 from ...ir import Fusion, Value
 from ...symbolic.sizes import hint
-from ..access.read_footprint import is_reducer
+from ..access.node_kinds import is_reducer
 from ..access.rough_instructions import is_fused, rough_instructions
 from ..passes.invariants.candidates import expanded, narrowest
 from ..segments.segmented_fusion import SegmentedFusion

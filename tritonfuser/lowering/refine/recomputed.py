@@ -15,7 +15,8 @@ from functools import cached_property
 from ...ir import Fusion, Value
 from ...symbolic.index_expr import extent
 from ...symbolic.sizes import hint
-from ..access.read_footprint import KnownReads, Read, walk
+from ..access.read_footprint import walk
+from ..access.reads import KnownReads, Read
 from ..access.rough_instructions import rough_instructions
 from ..access.traffic import axes_of
 from ..segments.segment import Segment

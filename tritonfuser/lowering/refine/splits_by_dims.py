@@ -23,7 +23,7 @@ from ...ir import Fusion, Node, Value
 from ...ops.builder import as_call
 from ...ops.forms import Moments, Reduction
 from ...symbolic.sizes import hint
-from ..access.read_footprint import is_reducer
+from ..access.node_kinds import is_reducer
 from ..fuse.scheduler_queries.splits import FIRST_RESULT_BYTES
 from ..fuse.splits.common_rows import last_steps
 from ..fuse.splits.split_policy import ByDims

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from ...device import LEAST_KERNEL_S
 from ...ir import Value
 from ...symbolic.sizes import hint
-from ..access.read_footprint import is_reducer
+from ..access.node_kinds import is_reducer
 from ..segments.segment import Segment
 from .kernel_times import TimedKernels
 

@@ -14,7 +14,7 @@ from ...ops.builder import as_call
 from ...ops.forms import Pointwise, Random
 from ...ops.table import View
 from ...symbolic.sizes import hint
-from ..access.read_footprint import is_reducer
+from ..access.node_kinds import is_reducer
 from ..access.rough_instructions import is_fused
 
 

@@ -8,7 +8,7 @@ from ...ir import Node, Value
 from ...shapes.index_map import Index
 from ...symbolic.index_expr import Affine, Axis, Bounded, digit, extent
 from ...symbolic.row_major import unravel
-from ..access.read_footprint import Read
+from ..access.reads import Read
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from functools import cached_property
 
 from ...ir import Node, Operand, Value
 from ...shapes.index_map import Guard, Index, Target
-from ..access.read_footprint import Read, loaded_by, read_as, target_of
+from ..access.reads import Read, loaded_by, read_as, target_of
 
 
 @dataclass(frozen=True)

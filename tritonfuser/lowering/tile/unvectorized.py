@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from ...device import VECTOR_BYTES
 from ...ir import Value
 from ...symbolic.queries import is_known_equal, is_known_multiple
-from ..access.read_footprint import Read
+from ..access.reads import Read
 from ..access.traffic import offset_of
 from .tile import Tile
 

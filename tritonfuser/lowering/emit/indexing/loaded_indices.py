@@ -10,7 +10,7 @@ from ....shapes.memory import INT32_LIMIT
 from ....symbolic.loaded_index import Indexed, Loaded, Outside
 from ....symbolic.queries import is_known_less
 from ....symbolic.sizes import hint
-from ...access.read_footprint import Guards, Read
+from ...access.reads import Guards, Read
 from ..lines import Line, Name, Run, place_text
 from ..writer import Scope, Writer
 from .masks import MaskWriter

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from ....dtypes import DataType
 from ....symbolic.index_expr import Affine
-from ...access.read_footprint import Guards
+from ...access.reads import Guards
 from ..lines import Line, Name
 from ..writer import Writer
 from .guard_ranges import GuardRanges

@@ -8,7 +8,7 @@ from dataclasses import replace
 from ....device import CACHE_LINE_BYTES
 from ....ir import Fusion
 from ...access.aliases import buffer_strides
-from ...access.read_footprint import Read
+from ...access.reads import Read
 from ...access.traffic import Traffic, offset_of
 from ...tile.tile import Tile
 from ..lines import Line

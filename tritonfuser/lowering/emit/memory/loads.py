@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ....ir import Value
 from ....symbolic.index_expr import Affine
-from ...access.read_footprint import Read
+from ...access.reads import Read
 from ...access.traffic import offset_of
 from ...kernel_source import passed_dtype
 from ..expressions import load_text, triton_name

@@ -11,7 +11,7 @@ from ....device import NVIDIA_WARP_SIZE
 from ....heuristics.params import KernelParams
 from ....symbolic.index_expr import Affine, digit
 from ....symbolic.substitution import substitute
-from ...access.read_footprint import Read
+from ...access.reads import Read
 from ...access.traffic import offset_of
 from ...tile.nest import Nest
 from ...tile.tile import Tile

@@ -15,7 +15,7 @@ from __future__ import annotations
 from ....dtypes import DataType
 from ....symbolic.index_expr import Affine, digit
 from ....symbolic.queries import is_known_equal
-from ...access.read_footprint import Guards
+from ...access.reads import Guards
 from ...tile.nest import Nest
 from ...tile.tile import Tile
 from ..indexing.index_writer import IndexWriter

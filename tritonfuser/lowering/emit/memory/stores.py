@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ....ir import Value
 from ....symbolic.index_expr import Affine
-from ...access.read_footprint import Guards
+from ...access.reads import Guards
 from ...access.traffic import offset_of
 from ...segments.store import Store
 from ...tile.axis_map import AxisMap

@@ -12,7 +12,7 @@ from ....ir import Value
 from ....ops.builder import as_call
 from ....ops.mma import product_bias
 from ....shapes.index_map import Index
-from ...access.read_footprint import Read
+from ...access.reads import Read
 from ...segments.store import Store
 from ...tile.descriptors import is_short
 from ...tile.product_nest import ProductNest

@@ -8,7 +8,7 @@ from ....ir import Value
 from ....ops.builder import as_call
 from ....ops.table import View
 from ....shapes.index_map import Index
-from ...access.read_footprint import Read, sources_of
+from ...access.reads import Read, sources_of
 from ...access.traffic import offset_of
 from ...tile.descriptors import Described, described
 from ...tile.product_nest import ProductNest

@@ -9,7 +9,7 @@ from functools import cached_property
 from ....dtypes import DataType, compute_dtype
 from ....errors import SourceLoc
 from ....ir import Value
-from ...access.read_footprint import Read
+from ...access.reads import Read
 from ...passes.constant_folding import neutral
 from ...segments.member import Member
 from ...segments.segment import Segment

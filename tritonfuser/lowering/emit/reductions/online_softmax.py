@@ -7,7 +7,7 @@ one rescales the sum (Milakov and Gimelshein, Online normalizer calculation for 
 from __future__ import annotations
 
 from ....ir import Value
-from ...access.read_footprint import Read
+from ...access.reads import Read
 from ...segments.member import Member
 from .forms import whole_row
 from .member_tile import Finish, ReductionContext

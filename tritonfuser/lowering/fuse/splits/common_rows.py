@@ -16,7 +16,8 @@ from math import prod
 from ....ir import Fusion, Value
 from ....ops.builder import as_call
 from ....symbolic.index_expr import Axis
-from ...access.read_footprint import Read, is_reducer
+from ...access.node_kinds import is_reducer
+from ...access.reads import Read
 from ...groups.fusion_group import FusionGroup
 from ...passes.splits.parts import Parts
 from ...segments.member import Member

@@ -17,7 +17,8 @@ from ....shapes.broadcasting import broadcast_index
 from ....shapes.index_map import Index
 from ....symbolic.index_expr import Affine, Axis, digit
 from ....symbolic.sizes import is_size
-from ...access.read_footprint import Read, is_reducer, sources_of
+from ...access.node_kinds import is_reducer
+from ...access.reads import Read, sources_of
 from ..rewriting import SWAPPED_COMPARISONS, rewritten
 
 _INTEGERS = frozenset({DataType.Int, DataType.Int32})

@@ -16,7 +16,7 @@ from ....ops.builder import GraphBuilder, as_call
 from ....symbolic.index_expr import Axis, digit
 from ....symbolic.queries import is_known_equal, is_known_less
 from ....symbolic.sizes import hint
-from ...access.read_footprint import Read, sources_of
+from ...access.reads import Read, sources_of
 from ..rewriting import is_copy, is_positive_zero, rewritten
 from .merged_slices import has_slices_to_merge
 

@@ -20,7 +20,7 @@ from ....ops.table import View
 from ....symbolic.index_expr import Affine, Axis, digit
 from ....symbolic.queries import is_known_equal
 from ....symbolic.sizes import is_size
-from ...access.read_footprint import Read, reads
+from ...access.reads import Read, reads
 from ..rewriting import rewritten
 from .slices import concatenated
 

@@ -24,7 +24,7 @@ from ....ops.table import View
 from ....symbolic.index_expr import Axis, digit
 from ....symbolic.queries import is_known_equal
 from ....symbolic.sizes import is_size
-from ...access.read_footprint import Read, reads
+from ...access.reads import Read, reads
 from ..rewriting import is_copy, rewritten
 from ..splits.parts import reduced_extents
 from .slices import Slice, are_alike, are_in_order, concatenated, side_by_side, slice_of

@@ -11,7 +11,7 @@ from ....ops.builder import GraphBuilder, as_call
 from ....ops.table import View
 from ....symbolic.index_expr import Axis, digit
 from ....symbolic.queries import is_known_equal, is_known_less
-from ...access.read_footprint import Read, sources_of
+from ...access.reads import Read, sources_of
 from ..rewriting import is_copy
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from ....ir import Fusion, Node, Value
 from ....symbolic.sizes import hint
-from ...access.read_footprint import is_reducer
+from ...access.node_kinds import is_reducer
 from ...access.rough_instructions import (
     LOAD_INSTRUCTIONS,
     is_fused,

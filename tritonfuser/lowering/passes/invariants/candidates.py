@@ -12,7 +12,7 @@ from ....shapes.memory import Memory, contiguous_strides
 from ....symbolic.queries import is_known_equal
 from ....symbolic.sizes import hint
 from ...access.backward_slice import BackwardSlice
-from ...access.read_footprint import is_reducer
+from ...access.node_kinds import is_reducer
 from ...access.rough_instructions import is_fused, load_instructions, rough_instructions
 
 MOST_NODES = 64

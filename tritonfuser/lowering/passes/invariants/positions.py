@@ -20,7 +20,7 @@ from ....symbolic.index_expr import Affine, Bounded
 from ....symbolic.sizes import hint
 from ...access.atomic_axes import AtomicAxes
 from ...access.backward_slice import BackwardSlice
-from ...access.read_footprint import Read, loaded_by, read_as, sources_of
+from ...access.reads import Read, loaded_by, read_as, sources_of
 from ...access.rough_instructions import is_fused, rough_instructions
 from .materialize import materializable
 from .position_uses import MOST_POSITIONS, Key, Position, Uses
