@@ -61,7 +61,8 @@ ROOMS = {
         {"programs"},
         {"one_wave"},
         {"columns", "interpreter_tiles", "row_tiling"},
-        {"long_rows"},
+        {"rows_in_registers"},
+        {"long_row_loops"},
         {"looped_rows", "requirements"},
         {"cooperative_rows"},
         {

@@ -17,7 +17,6 @@ from functools import lru_cache
 from math import gcd
 
 from .integers import ceil_div
-from .long_rows import fits_registers
 from .looped_rows.row_parts import (
     Residents,
     can_share_rows,
@@ -29,6 +28,7 @@ from .params import MAX_TAILS, InnerOuterPersistentParams
 from .problem import Problem
 from .problem.tensors import L2_SPEEDUP
 from .row_tiling import row_alignment
+from .rows_in_registers import fits_registers
 
 WARPS = 4
 """Warps of a program: few, so that threads have enough registers for all sums over rows."""

@@ -13,15 +13,7 @@ from .columns.tiles import column_facts
 from .cost.registers import registers_for_threads
 from .integers import ceil_div, next_power_of_2, warps_for
 from .interpreter_tiles import interpreter_tile
-from .long_rows import (
-    WHOLE_SM_WARPS,
-    LoopStep,
-    fits_one_program_per_sm,
-    fits_two_programs_per_sm,
-    kept_end,
-    loop_step,
-    pays_backwards,
-)
+from .long_row_loops import LoopStep, kept_end, loop_step, pays_backwards
 from .params import HeuristicParams, InnerPersistentParams
 from .problem import Problem
 from .programs import are_few
@@ -43,6 +35,7 @@ from .row_tiling import (
     tile_row,
     warps_of_rows,
 )
+from .rows_in_registers import WHOLE_SM_WARPS, fits_one_program_per_sm, fits_two_programs_per_sm
 
 REQUIREMENTS = (HAS_REDUCTION, NO_SCAN, NO_OUTER_REDUCTION, ROWS_ALONG_MEMORY)
 """What a problem needs whatever its sizes are."""

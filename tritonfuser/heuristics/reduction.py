@@ -13,7 +13,6 @@ from .columns.sums import column_stages, column_sum_tile, interleaved_parts, par
 from .columns.tiles import column_facts
 from .integers import ceil_div, halved, next_power_of_2, warps_for
 from .interpreter_tiles import interpreter_tile
-from .long_rows import fits_registers
 from .one_wave import pays_to_split, spread_warps, wave_efficiency
 from .params import HeuristicParams, ReductionParams
 from .problem import Problem
@@ -28,6 +27,7 @@ from .row_tiling import (
     tile_row,
     warps_of_rows,
 )
+from .rows_in_registers import fits_registers
 
 PROGRAMS_PER_SM = 4
 """Programs for each SM that split rows should give, if each has enough to read, so that no SM is

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from .long_rows import fits_registers
 from .problem import Problem
 from .programs import share_of_bandwidth
+from .rows_in_registers import fits_registers
 
 
 @dataclass(frozen=True, slots=True)

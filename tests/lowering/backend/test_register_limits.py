@@ -18,7 +18,8 @@ from tritonfuser.cache.keys.signature import signature
 from tritonfuser.devices import known
 from tritonfuser.heuristics.cost.registers import limits_for_more_programs
 from tritonfuser.lowering.backend import compile as compiling
-from tritonfuser.lowering.backend.spills import registers_of, with_limit
+from tritonfuser.lowering.backend.register_limits import with_limit
+from tritonfuser.lowering.backend.spills import registers_of
 from tritonfuser.lowering.pipeline import lower
 
 H200 = known("sm_90")

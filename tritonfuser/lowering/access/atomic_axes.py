@@ -10,7 +10,6 @@ through index maps.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
 
 from ...ir import Fusion, Node, Value
 from ...ops.builder import as_call
@@ -22,51 +21,41 @@ from ...symbolic.loaded_index import Loaded
 from ...symbolic.queries import (
     assume_empty,
     assume_equal,
-    assume_less,
-    assume_min,
-    assume_multiple,
     is_known_equal,
 )
+from .axis_atoms import Atoms, AxisAtoms
 from .returned_dims import Returned, returned_dims
-
-Atoms = tuple[int, ...]
 
 
 class AtomicAxes:
-    """The atomic axes ("atoms") of every dim of every tensor of a concrete fusion.
-
-    A union-find structure over atoms; an atom that was split stands for its two parts.
-    """
+    """The atomic axes ("atoms") of every dim of every tensor of a concrete fusion."""
 
     def __init__(self, fusion: Fusion) -> None:
-        self._extent: list[int] = []
-        self._parent: list[int] = []
-        self._parts: dict[int, tuple[int, int]] = {}
-        self._users: list[set[Value]] = []
+        self._atoms = AxisAtoms()
         self._dims: dict[Value, tuple[Atoms, ...]] = {}
         for value in fusion.inputs:
             if value.is_tensor:
-                self._place(value, [self._fresh(n) for n in value.tensor.sizes])
+                self._place(value, [self._atoms.fresh(n) for n in value.tensor.sizes])
         for node in fusion.nodes:
             for out in node.outs:
                 if out.is_tensor:
                     self._place(out, self._dims_of(node, out))
         for returned in returned_dims(fusion):
-            self._return(returned)
+            self._share_reduced(returned)
 
     def atoms(self, value: Value) -> tuple[Atoms, ...]:
         """The atoms of each dim, outermost first; none for a size-1 dim."""
-        return tuple(self._resolve(dim) for dim in self._dims[value])
+        return tuple(self._atoms.resolve(dim) for dim in self._dims[value])
 
     def domain(self, value: Value) -> Atoms:
         """All atoms of a value, dims in order."""
-        return self._resolve([atom for dim in self._dims[value] for atom in dim])
+        return self._atoms.resolve([atom for dim in self._dims[value] for atom in dim])
 
     def extent(self, atom: int) -> int:
-        return self._extent[atom]
+        return self._atoms.extent(atom)
 
     def axis(self, atom: int) -> Axis:
-        return Axis(f"a{atom}", self._extent[atom])
+        return Axis(f"a{atom}", self._atoms.extent(atom))
 
     def index(self, value: Value) -> tuple[Affine, ...]:
         """The index of each dim of a value, as a function of the axes of its atoms."""
@@ -75,80 +64,14 @@ class AtomicAxes:
     def _join(self, atoms: Atoms) -> Affine:
         total = Affine()
         for atom in atoms:
-            total = total * self._extent[atom] + digit(self.axis(atom))
+            total = total * self._atoms.extent(atom) + digit(self.axis(atom))
         return total
-
-    # -- atoms ---------------------------------------------------------------
-
-    def _fresh(self, extent: int) -> Atoms:
-        if assume_equal(extent, 1):
-            return ()
-        self._extent.append(extent)
-        self._parent.append(len(self._parent))
-        self._users.append(set())
-        return (len(self._parent) - 1,)
-
-    def _find(self, atom: int) -> int:
-        while self._parent[atom] != atom:
-            self._parent[atom] = self._parent[self._parent[atom]]
-            atom = self._parent[atom]
-        return atom
-
-    def _resolve(self, atoms: Sequence[int]) -> Atoms:
-        done: list[int] = []
-        for atom in atoms:
-            root = atom if self._parent[atom] == atom else self._find(atom)
-            if root in self._parts:
-                done += self._resolve(self._parts[root])
-            else:
-                done.append(root)
-        return tuple(done)
 
     def _place(self, value: Value, dims: Sequence[Atoms]) -> None:
         self._dims[value] = tuple(dims)
-        for atom in self.domain(value):
-            self._users[atom].add(value)
+        self._atoms.note_user(value, self.domain(value))
 
-    def _split(self, atom: int, inner: int) -> tuple[int, int]:
-        """Split an atom into (outer, inner), the inner one of the given extent."""
-        outer = self._fresh(self._extent[atom] // inner)[0]
-        low = self._fresh(inner)[0]
-        self._parts[atom] = (outer, low)
-        for part in (outer, low):
-            self._users[part] |= self._users[atom]
-        return outer, low
-
-    def _unite(self, a: int, b: int) -> bool:
-        """Merge two atoms; False where some value has both."""
-        if a == b:
-            return True
-        if not self._users[a].isdisjoint(self._users[b]):
-            return False
-        keep, gone = (a, b) if len(self._users[a]) >= len(self._users[b]) else (b, a)
-        self._parent[gone] = keep
-        self._users[keep] |= self._users[gone]
-        return True
-
-    def _match(self, left: Sequence[int], right: Sequence[int]) -> bool:
-        """Match two factorizations of one extent, innermost first, splitting as needed."""
-        first, second = list(self._resolve(left)), list(self._resolve(right))
-        while first and second:
-            a, b = first.pop(), second.pop()
-            small = assume_min(self._extent[a], self._extent[b])
-            if assume_equal(small, 0) or not self._divides(small, a, b):
-                return False
-            if a != b and not self._users[a].isdisjoint(self._users[b]):
-                return False
-            if assume_less(small, self._extent[a]):
-                outer, a = self._split(a, small)
-                first.append(outer)
-            if assume_less(small, self._extent[b]):
-                outer, b = self._split(b, small)
-                second.append(outer)
-            self._unite(a, b)
-        return True
-
-    def _return(self, returned: Returned) -> None:
+    def _share_reduced(self, returned: Returned) -> None:
         """Let dims along which a result is broadcast share the axes that were reduced for it.
 
         Only where they have the same extents: what is reduced and what is computed of the result
@@ -157,16 +80,13 @@ class AtomicAxes:
         reduced = self._of_dims(returned.operand, returned.reduced)
         along = self._of_dims(returned.value, returned.along)
         pairs = list(zip(reduced, along, strict=False))
-        alike = all(is_known_equal(self._extent[a], self._extent[b]) for a, b in pairs)
+        alike = all(is_known_equal(self._atoms.extent(a), self._atoms.extent(b)) for a, b in pairs)
         if alike and len(reduced) == len(along):
             for pair in pairs:
-                self._unite(*pair)
+                self._atoms.unite(*pair)
 
     def _of_dims(self, value: Value, dims: Sequence[int]) -> Atoms:
-        return self._resolve([atom for dim in dims for atom in self._dims[value][dim]])
-
-    def _divides(self, small: int, *atoms: int) -> bool:
-        return all(assume_multiple(self._extent[atom], small) for atom in atoms)
+        return self._atoms.resolve([atom for dim in dims for atom in self._dims[value][dim]])
 
     # -- ops -----------------------------------------------------------------
 
@@ -189,7 +109,7 @@ class AtomicAxes:
         if isinstance(form, Contraction):
             left, right = self._dims[call.value("arg1")], self._dims[call.value("arg2")]
             return self._distinct([*left[:-1], right[-1]], out)
-        return [self._fresh(n) for n in out.tensor.sizes]
+        return [self._atoms.fresh(n) for n in out.tensor.sizes]
 
     def _scatter(self, call: Call) -> list[Atoms]:
         """Dims of ``arg`` for the copy; those of ``src`` match ``index`` where extents agree."""
@@ -197,7 +117,7 @@ class AtomicAxes:
         if isinstance(src, Value) and src.is_tensor:
             for dim, size in enumerate(index.tensor.sizes):
                 if assume_equal(size, src.tensor.sizes[dim]):
-                    self._match(self._dims[index][dim], self._dims[src][dim])
+                    self._atoms.match(self._dims[index][dim], self._dims[src][dim])
         return list(self._dims[call.value("arg")])
 
     def _pointwise(self, node: Node, out: Value) -> list[Atoms]:
@@ -210,7 +130,7 @@ class AtomicAxes:
                 if assume_equal(value.tensor.sizes[place], 1):
                     continue
                 if result[offset + place]:
-                    self._match(result[offset + place], dim)
+                    self._atoms.match(result[offset + place], dim)
                 else:
                     result[offset + place] = dim
         return self._distinct(result, out)
@@ -219,9 +139,9 @@ class AtomicAxes:
         """New axes where two dims would share an axis, as in ``x[i] * x[j]``."""
         seen: set[int] = set()
         for place, dim in enumerate(dims):
-            atoms = self._resolve(dim)
+            atoms = self._atoms.resolve(dim)
             if not seen.isdisjoint(atoms):
-                dims[place] = atoms = self._fresh(out.tensor.sizes[place])
+                dims[place] = atoms = self._atoms.fresh(out.tensor.sizes[place])
             seen.update(atoms)
         return dims
 
@@ -234,37 +154,22 @@ class AtomicAxes:
         operand = next(item for item in flat if isinstance(item, Value) and item.is_tensor)
         passed = _unchanged_dims(call, operand, out)
         return [
-            self._dims[operand][passed[place]] if place in passed else self._fresh(size)
+            self._dims[operand][passed[place]] if place in passed else self._atoms.fresh(size)
             for place, size in enumerate(out.tensor.sizes)
         ]
 
     def _reshape(self, operand: Value, out: Value) -> list[Atoms]:
         pool = [a for dim in self._dims[operand] for a in dim]
         if assume_empty(out.tensor.sizes):
-            return [self._fresh(n) for n in out.tensor.sizes]
-        left = list(self._resolve(pool))
+            return [self._atoms.fresh(n) for n in out.tensor.sizes]
+        left = list(self._atoms.resolve(pool))
         dims: list[Atoms] = []
         for size in reversed(out.tensor.sizes):
-            taken = self._take(left, size)
+            taken = self._atoms.take(left, size)
             if taken is None:
-                return [self._fresh(n) for n in out.tensor.sizes]
+                return [self._atoms.fresh(n) for n in out.tensor.sizes]
             dims.insert(0, taken)
         return dims
-
-    def _take(self, left: list[int], size: int) -> Atoms | None:
-        """Pop innermost atoms whose extents multiply to ``size``, splitting the last of them."""
-        taken: list[int] = []
-        while assume_less(done := prod(self._extent[a] for a in taken), size):
-            if not left or not assume_multiple(size, done):
-                return None
-            atom, need = left.pop(), size // done
-            if assume_less(need, self._extent[atom]):
-                if not assume_multiple(self._extent[atom], need):
-                    return None
-                outer, atom = self._split(atom, need)
-                left.append(outer)
-            taken.insert(0, atom)
-        return tuple(taken) if assume_equal(done, size) else None
 
 
 def _unchanged_dims(call: Call, operand: Value, out: Value) -> dict[int, int]:

@@ -25,20 +25,13 @@ from ..kernel_source import KernelSource
 from .launch import Launcher, load
 from .module_loader import failure, jit_function
 from .parser_races import causes, parsed_again
-from .spills import registers_of, spilled_bytes, with_limit, without_limit
+from .register_limits import for_one_more, most_spilled, other_limit
+from .spills import registers_of, spilled_bytes
 from .triton_arguments import attributes, compile_options, signature
 from .triton_cache import directory_error, found_or_made
 from .triton_lock import LANGUAGE
 
 Target = Union[str, GPUTarget]
-
-SPILLED_FOR_TWO, SPILLED_FOR_MORE = 64, 24
-"""Bytes that a thread may spill so that two programs run at a time on a multiprocessor, where one
-would run alone, and nothing would be done while it waits; and so that one more of several runs.
-H200, kernels of the suite, of models and of random definitions: the ten that spill 8 to 56 bytes
-for a second program take 0.63 to 1.03 times as long (0.81 in the geometric mean), the thirteen that
-spill 8 to 24 for one more of several 0.76 to 1.03 times (0.95), the nineteen that spill 32 to 120
-for that 0.91 to 1.43 times (1.10)."""
 
 _WHOLE = {"cuda": ("ptx", "cubin"), "hip": ("amdgcn", "hsaco")}
 """The assembly and the binary of a compiled kernel, by Triton's backend."""
@@ -163,36 +156,12 @@ def compile_kernel(
     """
     gpu = target_of(target)
     first = _compiled(source, gpu, aligned)
-    other = _with_other_limit(source, first) if first.spilled else _for_one_more(source, first)
+    other = other_limit(source, first) if first.spilled else for_one_more(source, first)
     if other is None:
         return first
     again = _compiled(other, gpu, aligned)
-    most = 0 if first.spilled else _most_spilled(other)
+    most = 0 if first.spilled else most_spilled(other)
     return again if again.spilled_bytes <= most else first
-
-
-def _with_other_limit(source: KernelSource, spilling: CompiledKernel) -> KernelSource | None:
-    """The source of a kernel that spills, with another register limit; None where none helps."""
-    if source.max_registers:
-        return without_limit(source) if source.workspace is None else None
-    if source.room <= spilling.registers:
-        return None
-    return with_limit(source, source.room)
-
-
-def _for_one_more(source: KernelSource, found: CompiledKernel) -> KernelSource | None:
-    """The source of a kernel with the limit by which one more of its programs runs at a time.
-
-    None where as many run as expected.
-    """
-    limits = [limit for limit in source.register_limits if limit < found.registers]
-    return with_limit(source, max(limits)) if limits else None
-
-
-def _most_spilled(limited: KernelSource) -> int:
-    """Bytes that a thread may spill of a kernel with the limit for one more of its programs."""
-    for_two = limited.max_registers == limited.register_limits[0]
-    return SPILLED_FOR_TWO if for_two else SPILLED_FOR_MORE
 
 
 def _compiled(source: KernelSource, gpu: GPUTarget, aligned: tuple[bool, ...]) -> CompiledKernel:

@@ -1,18 +1,12 @@
-"""Spilled bytes of a cubin, and the register limit that is stored in it."""
+"""Registers and spilled bytes of a thread, as a cubin states them."""
 
 from __future__ import annotations
 
 import re
 import struct
 from collections.abc import Iterator
-from dataclasses import replace
-
-from ..kernel_source import KernelSource
 
 _LOCAL = re.compile(r"\.local\s.*__local_depot\d+\[(\d+)\]")
-
-_LIMIT = re.compile(r",\s+maxnreg=\d+")
-"""A limit on registers in the text of a launch, which may begin a line."""
 
 _FRAME_SIZE, _REGISTERS = 0x11, 0x2F
 """Attributes of a function in a binary: bytes of its frame, registers of a thread."""
@@ -37,19 +31,6 @@ def spilled_bytes(ptx: str, cubin: bytes) -> int:
 def registers_of(cubin: bytes) -> int:
     """Registers of a thread; 0 where the binary has an unknown layout."""
     return _largest(cubin, _REGISTERS)
-
-
-def with_limit(source: KernelSource, registers: int) -> KernelSource:
-    """A kernel with a limit on its registers, in its launch too, in the place of the one it has."""
-    option = f"num_stages={source.num_stages}"
-    before, found, behind = without_limit(source).text.rpartition(option)
-    text = f"{before}{found}, maxnreg={registers}{behind}" if found else source.text
-    return replace(source, text=text, max_registers=registers)
-
-
-def without_limit(source: KernelSource) -> KernelSource:
-    """A kernel without the limit on its registers, in its launch too."""
-    return replace(source, text=_LIMIT.sub("", source.text), max_registers=0)
 
 
 def _largest(cubin: bytes, attribute: int) -> int:
