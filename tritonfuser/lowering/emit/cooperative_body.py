@@ -14,9 +14,10 @@ from ..tile.tile import Tile
 from .body import Body
 from .indexing.tile_axes import AxesWriter
 from .kernel_writers import KernelFacts, KernelWriters
-from .lines import Line, Name
+from .lines import Line
 from .memory.eviction_hints import kept_until
 from .memory.prefetch import is_prefetched_row, prefetch_row
+from .names import Name
 from .pass_plan import Pass, plan_passes
 from .reductions.forms import whole_row
 from .reductions.member_tile import in_loop, work_dtype

@@ -11,7 +11,7 @@ from ...ir import Const, Node
 from ...ops.builder import as_call
 from ...ops.forms import Pointwise, number_of
 from ...symbolic.sizes import is_size
-from .lines import Name
+from .names import Name
 
 
 def filled(

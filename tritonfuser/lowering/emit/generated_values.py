@@ -13,8 +13,8 @@ from ...symbolic.row_major import linear
 from ...symbolic.substitution import strip_bounds
 from ..access.reads import Read
 from .expressions import cast_text, triton_name
-from .lines import Name, Repeat
 from .memory.repeated_loads import RepeatWriter
+from .names import Name, Repeat
 from .random_words import WORDS, Run, run_along, scaled
 
 

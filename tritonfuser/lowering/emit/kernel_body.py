@@ -22,11 +22,12 @@ from ..tile.tile import Tile
 from .body import Body
 from .indexing.tile_axes import AxesWriter
 from .kernel_writers import KernelFacts, KernelWriters
-from .lines import Line, Name
+from .lines import Line
 from .load_order import crossing_first, in_steps, loads_first
 from .memory.eviction_hints import in_short_steps, with_evictions
 from .memory.loop_prefetch import LoopSteps, with_prefetch
 from .memory.prefetch import is_prefetched, prefetch
+from .names import Name
 from .pass_plan import Pass, PassPlan, plan_passes
 from .reductions.joint_sums import sums_together
 from .reductions.member_tile import Finish
@@ -61,15 +62,24 @@ class KernelBody(Body):
             for at in self.nest.maps.of(store.index, store.guards):
                 self.writers.stores.write(store, at)
         lines = self.writers.pairs.joined(self.writer.scopes[0].lines, top)
-        if self.nest.loop == "r" and self.nest.evict_hints:
-            assert loop is not None
-            later = frozenset(value.name for value in self.segment.loaded_later)
-            again = later | in_short_steps(self.loaded, loop, self.facts.fusion)
-            lines = with_evictions(lines, self._read_by_all(), again)
-        threads = self.segment.kernel_params.num_warps * NVIDIA_WARP_SIZE
+        return self._scheduled(self._with_evictions(lines))
+
+    def _with_evictions(self, lines: list[Line]) -> list[Line]:
+        """The lines; loads of a loop along a row say which of them a later pass repeats."""
+        if self.nest.loop != "r" or not self.nest.evict_hints:
+            return lines
+        loop = self.nest.loop_tile
+        assert loop is not None
+        later = frozenset(value.name for value in self.segment.loaded_later)
+        again = later | in_short_steps(self.loaded, loop, self.facts.fusion)
+        return with_evictions(lines, self._read_by_all(), again)
+
+    def _scheduled(self, lines: list[Line]) -> list[Line]:
+        """The lines in the order in which loads hide latency: of a step, or of all."""
+        params = self.segment.kernel_params
+        threads = params.num_warps * NVIDIA_WARP_SIZE
         reorder = loads_first if self.nest.loads_first else partial(crossing_first, threads=threads)
         lines = in_steps(reorder, lines) if self.nest.loop else reorder(lines)
-        params = self.segment.kernel_params
         if params.prefetches:
             return with_prefetch(lines, self._steps)
         return sums_together(lines) if params.num_warps > 1 else lines

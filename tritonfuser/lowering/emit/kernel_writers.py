@@ -19,12 +19,12 @@ from .indexing.index_writer import IndexWriter
 from .indexing.kernel_axes import KernelAxes
 from .indexing.term_bounds import TermBounds
 from .indexing.tile_text import TileText
-from .lines import Name
 from .memory.loads import LoadWriter
 from .memory.pairs import PairWriter
 from .memory.repeated_loads import PartOf, RepeatWriter
 from .memory.staged_rows import StagedRows
 from .memory.stores import StoreWriter
+from .names import Name
 from .reductions.forms import reduce_member
 from .reductions.member_tile import Finish, ReductionContext
 from .values import ValueWriter

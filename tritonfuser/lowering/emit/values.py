@@ -24,9 +24,9 @@ from ..access.reads import Read, merge_guards, reads, sources_of
 from ..access.rounded_casts import RoundedCasts
 from .expressions import cast_text, filled, last_value, number, typed, zero
 from .generated_values import GeneratedValues, operands_by_name
-from .lines import Name, Run, common_run
 from .memory.masked_loads import after_op
 from .memory.repeated_loads import RepeatWriter
+from .names import Name, Run, common_run
 
 
 class ValueWriter:

@@ -9,8 +9,9 @@ from ...dtypes import DataType
 from ...errors import SourceLoc
 from ...ir import Value
 from .expressions import cast_text, is_widening
-from .lines import Block, Line, Name, Run
+from .lines import Block, Line
 from .memory.masked_loads import MaskedLoads, after_cast
+from .names import Name, Run
 
 
 @dataclass

@@ -22,7 +22,7 @@ from ..passes.invariants.exact_dtypes import exact_bytes
 from ..passes.invariants.kept_orders import in_order
 from ..passes.invariants.materialize import materializable
 from .kernel_times import TimedKernels
-from .recomputed import SavedInstructions
+from .saved_instructions import SavedInstructions
 from .waists import held_bytes, narrowest_before, waists
 
 SMALL = 16

@@ -19,7 +19,8 @@ from ....symbolic.sizes import as_atom, is_size
 from ...device_lib.division_functions import LEAST_DIVISOR
 from ...kernel_source import InverseArg
 from ...tile.tile import Tile
-from ..lines import Line, Name
+from ..lines import Line
+from ..names import Name
 from ..writer import Writer
 
 _INVERSE = re.compile(r"\b(size\d+)(_long)?_inverse\b")

@@ -12,7 +12,7 @@ from ....symbolic.loaded_index import Loaded
 from ....symbolic.queries import is_known_equal, is_known_less
 from ....symbolic.sizes import hint, is_size
 from ....symbolic.substitution import strip_bounds
-from ..lines import Name
+from ..names import Name
 from ..writer import Writer
 from .divisions import Divisions
 from .kernel_axes import KernelAxes

@@ -11,7 +11,8 @@ from ....symbolic.loaded_index import Indexed, Loaded, Outside
 from ....symbolic.queries import is_known_less
 from ....symbolic.sizes import hint
 from ...access.reads import Guards, Read
-from ..lines import Line, Name, Run, place_text
+from ..lines import Line, place_text
+from ..names import Name, Run
 from ..writer import Scope, Writer
 from .masks import MaskWriter
 

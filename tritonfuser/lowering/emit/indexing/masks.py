@@ -7,7 +7,8 @@ from collections.abc import Callable
 from ....dtypes import DataType
 from ....symbolic.index_expr import Affine
 from ...access.reads import Guards
-from ..lines import Line, Name
+from ..lines import Line
+from ..names import Name
 from ..writer import Writer
 from .guard_ranges import GuardRanges
 from .kernel_axes import KernelAxes

@@ -7,7 +7,8 @@ from ....symbolic.index_expr import Affine
 from ...tile.alignment import Alignment
 from ...tile.nest import Nest, RowSplit
 from ...tile.tile import Tile
-from ..lines import Line, Name
+from ..lines import Line
+from ..names import Name
 from .index_writer import IndexWriter
 
 

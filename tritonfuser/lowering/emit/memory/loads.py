@@ -13,7 +13,7 @@ from ...kernel_source import passed_dtype
 from ..expressions import load_text, triton_name
 from ..indexing.addresses import address
 from ..indexing.index_writer import IndexWriter
-from ..lines import Name, Run
+from ..names import Name, Run
 from .blocks import block_of
 from .pairs import Access, PairWriter
 from .repeated_loads import RepeatWriter

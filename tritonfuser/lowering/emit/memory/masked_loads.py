@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 import torch
 
 from ....dtypes import EIGHT_BIT_FLOATS, Category, DataType
-from ..lines import Beyond, Line, MaskedOut, Name
+from ..lines import Line
+from ..names import Beyond, MaskedOut, Name
 
 ZERO = ("0", "0.0", "False")
 """Zero of some dtype, as text: all bits are zero, and any cast keeps it."""

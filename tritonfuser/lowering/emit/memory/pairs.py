@@ -21,7 +21,8 @@ from ...tile.tile import Tile
 from ..expressions import load_text
 from ..indexing.addresses import address, with_max_contiguous
 from ..indexing.index_writer import IndexWriter
-from ..lines import Line, Name
+from ..lines import Line
+from ..names import Name
 
 
 @dataclass(eq=False)

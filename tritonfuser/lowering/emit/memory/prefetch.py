@@ -17,7 +17,7 @@ from ...tile.nest import Nest
 from ...tile.tile import Tile
 from ..expressions import load_text, triton_name
 from ..indexing.addresses import address
-from ..lines import Name
+from ..names import Name
 from .loads import LoadWriter
 
 ASYNC_COPY_BYTES = 4

@@ -16,7 +16,8 @@ from ....symbolic.queries import is_known_equal
 from ....symbolic.sizes import is_size
 from ...tile.tile import Tile
 from ..indexing.index_writer import IndexWriter
-from ..lines import Line, Name, Repeat, common_run
+from ..lines import Line
+from ..names import Name, Repeat, common_run
 
 FEWEST = 4
 """Neighbours with the same offset from which on one load for all is worth its lines."""

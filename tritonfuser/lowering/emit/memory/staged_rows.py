@@ -19,7 +19,8 @@ from ...access.reads import Guards
 from ...tile.nest import Nest
 from ...tile.tile import Tile
 from ..indexing.index_writer import IndexWriter
-from ..lines import Line, Name
+from ..lines import Line
+from ..names import Name
 
 
 class StagedRows:

@@ -13,7 +13,8 @@ from ...segments.store import Store
 from ...tile.axis_map import AxisMap
 from ..expressions import cast_text, typed
 from ..indexing.addresses import address, with_max_contiguous
-from ..lines import Line, Name
+from ..lines import Line
+from ..names import Name
 from ..values import ValueWriter
 from .blocks import block_of
 from .loads import LoadWriter

@@ -20,7 +20,8 @@ from ...tile.tile import Tile
 from ...tile.tiling import part_of
 from ..body import Body
 from ..kernel_writers import KernelFacts, KernelWriters
-from ..lines import Line, Name
+from ..lines import Line
+from ..names import Name
 from .descriptors import DescriptorWriter
 
 

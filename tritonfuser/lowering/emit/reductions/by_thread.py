@@ -14,7 +14,7 @@ from functools import reduce
 from ....device import NVIDIA_WARP_SIZE
 from ....ops.forms import Reduction
 from ...tile.tile import Tile
-from ..lines import Name
+from ..names import Name
 from .member_tile import MemberTile
 from .thread_lanes import neighbours_of_thread
 

@@ -18,7 +18,8 @@ from ...tile.nest import Nest
 from ...tile.tile import Tile
 from ..expressions import literal
 from ..indexing.index_writer import IndexWriter
-from ..lines import Name, Summed
+from ..lines import Summed
+from ..names import Name
 from ..values import ValueWriter
 from ..writer import Writer
 

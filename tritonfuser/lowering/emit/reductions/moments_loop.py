@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from ....ir import Value
 from ....symbolic.sizes import is_size
 from ...tile.tile import Tile
-from ..lines import Name
+from ..names import Name
 from .by_thread import Part, across_tiles
 from .member_tile import Finish, MemberTile
 from .moments_results import SUM, bind_moments, member_extent, peeled_parts, square

@@ -11,7 +11,7 @@ from ....ops import registry
 from ....ops.forms import Reduction
 from ....symbolic.sizes import is_size
 from ...segments.member import Member
-from ..lines import Name
+from ..names import Name
 from .by_thread import Part
 from .member_tile import MemberTile
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ....ops.forms import Moments
 from ....symbolic.sizes import is_size
-from ..lines import Name
+from ..names import Name
 from .by_thread import Part, across_tiles
 from .member_tile import Finish, MemberTile
 from .moments_loop import moments_loop

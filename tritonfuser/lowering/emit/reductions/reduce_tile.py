@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ....ops.forms import Reduction
-from ..lines import Name, Summed
+from ..lines import Summed
+from ..names import Name
 from .by_thread import Exchange, across_tiles, exchanges, joined
 from .member_tile import Finish, MemberTile
 from .moments_results import SUM

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ....ops.forms import Scan
-from ..lines import Name
+from ..names import Name
 from .member_tile import MemberTile
 
 

@@ -12,7 +12,7 @@ from tritonfuser.lowering import segment_choice
 from tritonfuser.lowering.fuse.segmentation import HEURISTIC
 from tritonfuser.lowering.refine import candidates
 from tritonfuser.lowering.refine.kernel_times import Excess, TimedKernels
-from tritonfuser.lowering.refine.recomputed import SavedInstructions
+from tritonfuser.lowering.refine.saved_instructions import SavedInstructions
 
 ROWS, COLUMNS = 160_000, 576
 
