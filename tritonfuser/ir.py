@@ -41,6 +41,7 @@ class Dim:
 
     @property
     def is_broadcast(self) -> bool:
+        """Whether all positions are one element."""
         return self.expanded or self.size == 1
 
 
@@ -91,10 +92,12 @@ class TensorType:
 
     @property
     def rank(self) -> int:
+        """The number of dims."""
         return len(self.dims)
 
     @property
     def shape(self) -> tuple[Extent, ...]:
+        """The extents, symbolic ones too."""
         return tuple(d.size for d in self.dims)
 
     @cached_property
@@ -104,6 +107,7 @@ class TensorType:
 
     @property
     def numel(self) -> int:
+        """The number of elements of a concretized tensor."""
         total = 1
         for size in self.sizes:
             total *= size
@@ -147,14 +151,17 @@ class Value:
 
     @property
     def name(self) -> str:
+        """``tv3`` for a tensor, ``c3`` for a scalar."""
         return f"{'tv' if isinstance(self.type, TensorType) else 'c'}{self.index}"
 
     @property
     def dtype(self) -> DataType:
+        """The element type."""
         return self.type.dtype
 
     @property
     def is_tensor(self) -> bool:
+        """Whether it is a tensor, not a scalar."""
         return type(self.type) is TensorType
 
     @property
@@ -181,10 +188,12 @@ class Const:
 
     @staticmethod
     def of(value: Number) -> Const:
+        """A number with the dtype that Python's type of it has."""
         return Const(value, DataType.Int if is_size(value) else of_python(value))
 
     @property
     def bits(self) -> tuple[str, DataType, bytes]:
+        """What equality compares: Python's type, the dtype, the bits of the number."""
         kind = type(self.value).__name__
         if is_integer(self.value):
             return kind, self.dtype, str(integer(self.value)).encode()
@@ -237,6 +246,7 @@ class Node:
         return hash(self.outs)
 
     def attr(self, name: str) -> Attr:
+        """A static argument by name."""
         for key, value in self.attrs:
             if key == name:
                 return value
@@ -244,6 +254,7 @@ class Node:
 
     @property
     def out(self) -> Value:
+        """The first result: the only one of most ops."""
         return self.outs[0]
 
     def operands(self) -> Iterator[Value]:

@@ -130,5 +130,6 @@ class LRU(Generic[K, V]):
             self._entries.pop(key, None)
 
     def clear(self) -> None:
+        """Drop all entries."""
         with self._lock:
             self._entries.clear()

@@ -103,6 +103,7 @@ def legality(fusion: Fusion, inputs: Sequence[Any], options: RunOptions) -> Lega
 
 
 def segment_space(piece: Segment) -> SegmentSpace:
+    """What could be tried for one segment, and why other schedulers refuse it."""
     if piece.problem is None:
         nothing = SearchSpace(piece.scheduler, (Alternative({}, ()),))
         refused = {n: why_not_scheduler(n, None) or "" for n in SPACES if n != piece.scheduler}

@@ -41,6 +41,7 @@ class GraphBuilder:
         self._scalars = scalars
 
     def new_value(self, type_: Type) -> Value:
+        """A value with the next number, which no node makes yet."""
         if isinstance(type_, TensorType):
             self._tensors += 1
             return Value(self._tensors - 1, type_)
@@ -53,6 +54,7 @@ class GraphBuilder:
         self._scalars = scalars
 
     def add_input(self, type_: Type) -> Value:
+        """A new input of the fusion."""
         value = self.new_value(type_)
         self.inputs.append(value)
         return value
@@ -104,6 +106,7 @@ class GraphBuilder:
         return outs[0] if len(outs) == 1 else outs
 
     def fusion(self) -> Fusion:
+        """What was recorded, frozen."""
         return Fusion(tuple(self.inputs), tuple(self.nodes), tuple(self.outputs))
 
 

@@ -172,14 +172,17 @@ class Call:
     attrs: dict[str, Attr] = field(default_factory=dict)
 
     def arg(self, name: str) -> Arg:
+        """The argument of an operand, by its name."""
         return self.args[self.op.operands[name]]
 
     def value(self, name: str) -> Value:
+        """The argument of an operand that is a tensor or a scalar of the definition."""
         found = self.arg(name)
         assert isinstance(found, Value), f"{self.op.name}: {name} is no value"
         return found
 
     def operand(self, name: str) -> Value | Const:
+        """The argument of an operand that is no list and is not left out."""
         found = self.arg(name)
         assert isinstance(found, Value | Const), f"{self.op.name}: {name} is missing"
         return found
@@ -192,6 +195,7 @@ class Call:
         return self.op.oracle if by_number is None or not is_number else by_number
 
     def dims(self, name: str = "dims") -> tuple[int, ...]:
+        """A static argument that is a tuple of dims."""
         found = self.attrs[name]
         assert isinstance(found, tuple)
         return tuple(int(item) for item in found)

@@ -32,6 +32,7 @@ def added(a: Mapping[Monomial, int], b: Mapping[Monomial, int], times: int = 1) 
 
 
 def multiplied(a: Mapping[Monomial, int], b: Mapping[Monomial, int]) -> Polynomial:
+    """``a * b``."""
     total: Polynomial = {}
     for left, c in a.items():
         for right, d in b.items():
@@ -41,6 +42,7 @@ def multiplied(a: Mapping[Monomial, int], b: Mapping[Monomial, int]) -> Polynomi
 
 
 def value_at(p: Mapping[Monomial, int], value: Callable[[int], int]) -> int:
+    """The value of a polynomial, from that of each variable."""
     return sum(c * prod(value(v) for v in monomial) for monomial, c in p.items())
 
 

@@ -113,14 +113,17 @@ class ExecutionPlan:
 
     @cached_property
     def lowered(self) -> Lowered:
+        """The kernels, at the sizes of this plan."""
         return self._template.varying.at(self._template.lowered, self._atoms)
 
     @cached_property
     def body(self) -> Body:
+        """The lines of the generated functions, at these sizes."""
         return self._template.varying.at(self._template.body, self._atoms)
 
     @cached_property
     def steps(self) -> tuple[Step, ...]:
+        """What a run does in order, at these sizes."""
         return self._template.varying.at(self._template.steps, self._atoms)
 
     def __call__(self, inputs: Sequence[Any]) -> list[torch.Tensor]:

@@ -52,9 +52,11 @@ class AtomicAxes:
         return self._atoms.resolve([atom for dim in self._dims[value] for atom in dim])
 
     def extent(self, atom: int) -> int:
+        """The positions of an atom."""
         return self._atoms.extent(atom)
 
     def axis(self, atom: int) -> Axis:
+        """An atom as an axis of loop nests."""
         return Axis(f"a{atom}", self._atoms.extent(atom))
 
     def index(self, value: Value) -> tuple[Affine, ...]:

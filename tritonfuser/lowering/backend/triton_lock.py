@@ -34,6 +34,7 @@ class SharedLock:
 
     @contextmanager
     def shared(self) -> Iterator[None]:
+        """A context that several threads may be in at a time, while none is in ``exclusive``."""
         while True:
             own = self._new_share()
             with own:
@@ -46,6 +47,7 @@ class SharedLock:
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
+        """A context that one thread is in, while none is in ``shared``."""
         with self._alone:
             for share in self._held_shares():
                 with share:

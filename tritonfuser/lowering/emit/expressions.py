@@ -53,6 +53,7 @@ _PAST_L1 = ', cache_modifier=".cg"'
 
 
 def zero(dtype: DataType) -> Name:
+    """The literal zero of a dtype."""
     return Name(literal(Const(0, DataType.Int), dtype), dtype, literal=True)
 
 
@@ -70,14 +71,17 @@ def number(const: Const, dtype: DataType, passed: DataType = DataType.Int32) -> 
 
 
 def typed(name: Name) -> str:
+    """A literal as an expression of its dtype."""
     return f"tl.full([], {name.text}, {triton_name(name.dtype)})"
 
 
 def last_value(node: Node) -> object:
+    """What ``number_of`` says of the last operand of a node."""
     return number_of(node.args[-1])
 
 
 def triton_name(dtype: DataType) -> str:
+    """The dtype in the text of a kernel: ``tl.float32``."""
     return f"tl.{dtype.info.triton}"
 
 

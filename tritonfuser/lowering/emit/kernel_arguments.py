@@ -48,6 +48,7 @@ class KernelArguments:
 
     @property
     def all(self) -> tuple[Argument, ...]:
+        """All arguments, in the order of the signature."""
         return (*self.tensors, *self.sizes, *self.inverses, *self.memory)
 
 

@@ -37,6 +37,7 @@ class Loops:
 
     @staticmethod
     def of(parallel: tuple[Axis, ...], reduced: tuple[Axis, ...]) -> Loops:
+        """The loop nest over these axes."""
         return Loops(frozenset(parallel), frozenset(reduced), extent(parallel), extent(reduced))
 
 

@@ -27,23 +27,27 @@ class Substitution:
         self._operands = dict(operands or {})
 
     def set(self, value: Value, operand: Operand) -> None:
+        """Replace a value by an operand from now on."""
         self._operands[value] = operand
 
     def __call__(self, operand: Operand) -> Operand:
         return self._operands.get(operand, operand) if isinstance(operand, Value) else operand
 
     def arg(self, arg: Arg) -> Arg:
+        """An argument of a node with its values replaced."""
         if isinstance(arg, tuple):
             return tuple(self(item) for item in arg)
         return None if arg is None else self(arg)
 
     def node(self, node: Node) -> Node:
+        """A node with the values among its arguments replaced."""
         if self._operands.keys().isdisjoint(node.operands()):
             return node
         args = tuple(self.arg(arg) for arg in node.args)
         return node if args == node.args else Node(node.op, args, node.attrs, node.outs, node.loc)
 
     def output(self, output: Output) -> Output:
+        """An output with its value replaced, by a value."""
         value = self(output.value)
         assert isinstance(value, Value)
         return Output(value, output.alias_of, output.hidden)

@@ -12,6 +12,7 @@ from ..table import Call
 
 
 def dtype_attr(call: Call) -> DataType:
+    """The ``dtype`` of a call."""
     found = call.attrs["dtype"]
     assert isinstance(found, DataType)
     return found
@@ -32,6 +33,7 @@ def as_class(builder: Any, call: Call, name: str, operand: Value | Const) -> Val
 
 
 def number_of(op: str, name: str, value: Number, dtype: DataType) -> Number:
+    """An argument of an op as a number of a dtype, which has to have such a number."""
     category = dtype.info.category
     if category is Category.COMPLEX:
         return complex(value)
@@ -46,4 +48,5 @@ def number_of(op: str, name: str, value: Number, dtype: DataType) -> Number:
 
 
 def infer_shaped(call: Call) -> tuple[TensorType, ...]:
+    """The type rule of ops with a ``shape`` and a ``dtype``."""
     return (tensor([Dim(size) for size in sizes_of(call, "shape")], dtype_attr(call)),)
