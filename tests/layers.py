@@ -116,7 +116,7 @@ ROOMS = {
         {"hot_sizes"},
         {"variants"},
         {"abstract_run", "dry_run"},
-        {"schedule_queries"},
+        {"schedule_queries", "stored_schedules"},
         {"executor"},
         {"kernel_executor"},
     ),

@@ -14,7 +14,7 @@ import torch
 
 import tritonfuser
 from tritonfuser import FusionDefinition, options
-from tritonfuser.cache.executor import MOST_TUNINGS
+from tritonfuser.cache.stored_schedules import MOST_TUNINGS
 from tritonfuser.cache.tuned import store
 from tritonfuser.frontend.tune import stored_tuning
 from tritonfuser.frontend.tune.autotune import autotune

@@ -41,16 +41,12 @@ from .plan.capture import refuse_first_run
 from .plan.execution_plan import ExecutionPlan, make_plan
 from .register_feedback import with_register_feedback
 from .schedule_queries import legality, search_space
-from .tuned.keys import StoreKey, store_key
-from .tuned.lookup import tuned_options
+from .stored_schedules import StoredSchedules, log_unused
+from .tuned.keys import StoreKey
 from .variants import Request, Variants
 
 Tune = Callable[["FusionExecutorCache", Sequence[Any], Union[torch.device, None]], None]
 """Tunes a definition, given its executor, for flat inputs on a device."""
-
-MOST_TUNINGS = 4
-"""First runs of a definition that are tuned. A definition with more signatures has sizes that vary,
-and would spend the time of a search on each."""
 
 
 class FusionExecutorCache:
@@ -89,7 +85,7 @@ class FusionExecutorCache:
         self.fusion = fusion
         self._memo = memo
         self._tune = tune
-        self._tunings = 0
+        self._stored = StoredSchedules(fusion)
         self._fusion_id = fusion_id
         self._key = key_maker(fusion)
         self._plans: LRU[Any, ExecutionPlan] = LRU(max_plans)
@@ -174,34 +170,26 @@ class FusionExecutorCache:
 
         Where ``TRITONFUSER_AUTOTUNE`` asks for it, a schedule is searched and stored before.
         """
-        tuned = self._stored_options(inputs, options)
+        tuned = self._stored.options(inputs, options)
         if tuned is None and self._tunes_first(request, inputs, options):
-            assert self._tune is not None
-            self._tunings += 1
-            self._tune(self, inputs, options.device)
-            tuned = self._stored_options(inputs, options)
+            tuned = self._stored.options(inputs, options)
         if tuned is not None:
             try:
                 return self._variants.serve(self._request(inputs, tuned)[0])
             except TritonFuserError as error:
-                settings.log("cache", f"the stored schedule is not used: {error.message}")
+                log_unused(error)
         return self._variants.serve(request)
 
-    def _stored_options(self, inputs: Sequence[Any], options: RunOptions) -> RunOptions | None:
-        """The options with the stored schedule; None where none is stored, or options differ."""
-        return tuned_options(options, lambda: self.store_key(inputs, options.device))
-
     def _tunes_first(self, request: Request, inputs: Sequence[Any], options: RunOptions) -> bool:
-        """Whether a first run without a stored schedule is tuned before it is compiled."""
-        asked = settings.current()
-        if not asked.autotune or not asked.tuned or replace(options, device=None) != DEFAULT:
+        """Tune the definition for a first run, where that is asked for; whether it did."""
+
+        def is_served() -> bool:
+            """Whether an open variant serves the run, or is compiled for it."""
+            return self._variants.peek(request) is not None
+
+        if self._tune is None or not self._stored.begins_search(inputs, options, is_served):
             return False
-        where = checked_device(self.fusion, inputs, options.device)
-        if self._tune is None or where.type != "cuda" or self._tunings >= MOST_TUNINGS:
-            return False
-        if self._variants.peek(request) is not None:
-            return False  # an open variant serves it, or is compiled for it
-        refuse_first_run(where)
+        self._tune(self, inputs, options.device)
         return True
 
     def _request(self, inputs: Sequence[Any], options: RunOptions) -> tuple[Request, Any]:
@@ -252,9 +240,7 @@ class FusionExecutorCache:
 
     def store_key(self, inputs: Sequence[Any], device: torch.device | None = None) -> StoreKey:
         """The key of the schedule that is stored for inputs like these."""
-        where = checked_device(self.fusion, inputs, device)
-        found = self.signature(inputs, device)
-        return store_key(self.fusion, found, properties_of(where, DEFAULT))
+        return self._stored.key(inputs, device)
 
     def signature(
         self, inputs: Sequence[Any], device: torch.device | None = None
@@ -305,12 +291,12 @@ class FusionExecutorCache:
             return lower_for(self.fusion, inputs, options, varying)
         request, cached = self._request(inputs, options)
         found: ExecutionPlan | OpenSignature | None = self._plans.peek(cached)
-        tuned = None if found is not None else self._stored_options(inputs, options)
+        tuned = None if found is not None else self._stored.options(inputs, options)
         if tuned is not None:
             try:
                 return lower_for(self.fusion, inputs, tuned)
             except TritonFuserError as error:  # as in a run
-                settings.log("cache", f"the stored schedule is not used: {error.message}")
+                log_unused(error)
         found = found or self._variants.peek(request)
         if isinstance(found, ExecutionPlan):
             alone = None if self._hot is None else self._hot.next(found)
