@@ -25,7 +25,8 @@ from ...ir import (
     Value,
 )
 from ...ops.builder import GraphBuilder, OpNamespace, as_call, check_complex
-from ...ops.complex.pairs import Pair, cast
+from ...ops.complex.pairs import cast
+from ...ops.complex.terms import Pair
 from ...ops.forms import Pointwise
 from ...ops.table import Call, View
 from ...ops.typing_rules import operand_types

@@ -11,16 +11,8 @@ from typing import Any
 
 import torch
 
-from .pairs import (
-    Pair,
-    Rule,
-    Term,
-    divide,
-    formula,
-    invert,
-    multiply,
-    times,
-)
+from .pairs import divide, invert, multiply, times
+from .terms import Pair, Rule, Term, formula
 
 _FAR = 20.0
 """From here on 1 - tanh(x) is less than an ulp of 1, and sinh(x)**4 is still finite in Float."""

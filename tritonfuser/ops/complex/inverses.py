@@ -10,7 +10,7 @@ import math
 from typing import Any
 
 from .functions import at_i_times, log_size, square_root
-from .pairs import Pair, Term, formula
+from .terms import Pair, Term, formula
 
 _QUARTER = math.pi / 2
 

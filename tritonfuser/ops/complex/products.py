@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...ir import Value
-from .pairs import Pair
+from .terms import Pair
 
 _ROWS, _COLUMNS = -2, -1
 

@@ -14,7 +14,7 @@ import torch
 from ...dtypes import DataType, from_torch, holding
 from .. import typing_rules as rules
 from ..accuracy import ROUNDED, Accuracy
-from ..complex.pairs import Rule
+from ..complex.terms import Rule
 from ..forms import OperandType, Pointwise, TypingRule
 from ..parameters import Kind, Param
 from ..table import Op, Samples

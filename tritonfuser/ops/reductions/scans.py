@@ -11,6 +11,7 @@ import torch
 from ...dtypes import Category
 from ...ir import Dim, TensorType
 from ..complex import pairs
+from ..complex.terms import Rule
 from ..forms import Scan
 from ..parameters import Kind, Param
 from ..shape_rules import fail, int_attr, with_attrs, with_operands, wrap_dim
@@ -77,7 +78,7 @@ def _scan(
     form: Scan,
     oracle: tuple[Callable[..., Any], Callable[..., Any]],
     ordered: bool = False,
-    complex: pairs.Rule | None = None,
+    complex: Rule | None = None,
 ) -> Op:
     reference = partial(_running, scan=oracle[0], join=oracle[1])
     record = partial(_record, ordered=ordered)

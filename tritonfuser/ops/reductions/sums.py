@@ -15,6 +15,7 @@ from ...ir import Dim, TensorType, Value
 from ...symbolic.queries import assume_equal, assume_less
 from ...symbolic.sizes import is_integer
 from ..complex import pairs
+from ..complex.terms import Rule
 from ..forms import Reduction
 from ..parameters import Kind, Param
 from ..shape_rules import fail, flags, reduced_dims, with_attrs, with_operands, without
@@ -218,7 +219,7 @@ def _reduction(
     oracle: Callable[..., torch.Tensor],
     result: Callable[[Call], DataType],
     repeated: str | None = None,
-    complex: pairs.Rule | None = None,
+    complex: Rule | None = None,
 ) -> Op:
     record = partial(_record, result=result, repeated=repeated)
     return Op(name, _PARAMS, doc, "reduction", form, _infer, oracle, record, complex=complex)

@@ -12,7 +12,8 @@ from ...shapes.index_map import Guard, Pull, Target
 from ...symbolic.loaded_index import Indexed, Outside
 from ...symbolic.queries import assume_equal, assume_less
 from ...symbolic.sizes import is_integer
-from ..complex.pairs import Pair, each
+from ..complex.pairs import each
+from ..complex.terms import Pair
 from ..parameters import Kind, Param
 from ..shape_rules import (
     ARG,
