@@ -16,6 +16,7 @@ HOUSE = (
     {"calibration", "device", "devices", "disk", "dtypes", "errors", "forks", "options"},
     {"lazy", "pickling"},
     {"symbolic"},
+    {"ir_types"},
     {"ir"},
     {"ir_graph"},
     {"shapes"},

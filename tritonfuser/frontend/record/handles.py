@@ -9,6 +9,7 @@ from ...ir import Const, Operand, Value
 from .statements import Home
 from .tensor_view import TensorView
 from .val import Val
+from .val import restored_handle as restored_handle  # older pickles name it so
 
 
 def handle_of(home: Home, value: Operand) -> Any:
