@@ -329,6 +329,14 @@ def _where(scope: _Scope, node: ast.Call, given: list[Any]) -> Found:
     return a.joined(b) if isinstance(a, Bounded) and isinstance(b, Bounded) else None
 
 
+def _remainder(scope: _Scope, node: ast.Call, given: list[Any]) -> Found:
+    if not all(isinstance(item, Bounded) for item in given):
+        return None
+    a, b = given
+    ends = _residue(a, b)
+    return None if ends is None else Bounded(*ends, a.is_long or b.is_long)
+
+
 def _index(scope: _Scope, node: ast.Call, given: list[Any]) -> Found:
     """An index of a dim: 32 bits where the dim has fewer elements."""
     size = given[1]
@@ -374,6 +382,7 @@ _CALLS: dict[str, Callable[[_Scope, ast.Call, list[Any]], Found]] = {
     "tl.max_constancy": _same,
     "tl.minimum": _minimum,
     "tl.where": _where,
+    "remainder": _remainder,
     "spread": _same,
     "clamped_index": _index,
     "clamped_long_index": _index,

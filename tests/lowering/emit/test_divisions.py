@@ -14,6 +14,7 @@ from tests.e2e.opened import check_open, open_signature
 from tests.lowering.graphs import noise
 from tests.lowering.harness import small
 from tritonfuser import DataType, FusionDefinition
+from tritonfuser.lowering.backend.compile import compile_kernel
 from tritonfuser.lowering.build import report
 from tritonfuser.lowering.pipeline import lower
 
@@ -134,3 +135,14 @@ def test_the_text_runs_alone(tmp_path: Path):
     assert any(source.inverses for source in found.sources if source is not None)
     exports.run(found, given, small(4))
     exports.launch()
+
+
+def test_no_number_is_frozen_for_a_quotient_and_a_remainder():
+    # Instruction selection aborted the process for vectors of such numbers.
+    with FusionDefinition() as fd:
+        x = fd.define_tensor([504, 1932, 12, 80], contiguity=True, dtype=D.BFloat16)
+        fd.add_output(fd.ops.sum(x, [1, 3]))
+    (source,) = fd.kernels([torch.empty(504, 1932, 12, 80, dtype=torch.bfloat16, device="meta")])
+    assert "// 80" in source.text and ", 80)" in source.text
+    compiled = compile_kernel(source, "sm_90", (True,) * len(source.args))
+    assert " freeze " not in compiled.binary.asm["llir"]

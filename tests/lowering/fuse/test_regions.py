@@ -251,7 +251,7 @@ def test_a_program_has_the_same_rows_of_boxes_of_unequal_length(left: int) -> No
     (text,) = texts(found)
     assert stores(found) == 2
     short, long = sorted((left, 57 - left))
-    assert f"x % {long}" in text and f"x) % {short}" not in text
+    assert f"(x, {long})" in text and f"x), {short})" not in text
     assert f"< {short}" in text
 
 

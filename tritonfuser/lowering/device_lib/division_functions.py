@@ -63,6 +63,17 @@ def quotient(x, inverse, shift, same: tl.constexpr = 1):
 
 
 @triton.jit
+def remainder(x, divisor):
+    """``x % divisor``, by the quotient, as machines compute it.
+
+    If LLVM has to find that out, it freezes ``x`` where it may be poison (``DivRemPairs``), and its
+    instruction selection aborts the process for some vectors of frozen numbers (seen in the LLVM of
+    Triton 3.6).
+    """
+    return x - x // divisor * divisor
+
+
+@triton.jit
 def residue(x, whole, divisor, counting: tl.constexpr):
     """``x % divisor``, where ``whole`` is the quotient.
 

@@ -17,7 +17,7 @@ from triton.language.extra import libdevice
 from .aligned_functions import edges, whole_vectors
 from .bfloat16_functions import round_to_bfloat16, to_bfloat16
 from .cooperative_functions import is_last, peek, publish, wait_for
-from .division_functions import inverse_of, quotient, residue
+from .division_functions import inverse_of, quotient, remainder, residue
 from .extra_float_functions import erfcinv, float_remainder, lerp
 from .float8_functions import e4m3_to_float, e5m2_to_float, float_to_e4m3, float_to_e5m2
 from .float_functions import (

@@ -79,7 +79,7 @@ class Divisions:
         assert mod is not None
         steps = self._neighbours(item.base, mod, dims) if is_known_equal(item.div, 1) else 1
         if not _is_open(item.base, mod) or same is None or steps is None:
-            return f"{text} % {mod}"
+            return f"remainder({text}, {mod})"
         if not text.isidentifier():
             text = self.define(Digit(item.base, item.div), text, wanted, dims)
         above = Digit(item.base, item.div * mod)
