@@ -14,13 +14,13 @@ from ..segments.segment import Segment
 from ..tile.tiled_segment import TiledSegment
 from ..tile.unvectorized import unvectorized
 from .bodies import body_of
+from .common_values import tidied
 from .emit_context import EmitContext
 from .in_place import in_place, launched_in_place
 from .indexing.term_bounds import TermBounds
 from .kernel_arguments import KernelArguments, kernel_arguments, stated_facts
 from .kernel_writers import KernelFacts
 from .launch_text import grid_of
-from .line_passes import without_unused
 from .lines import Line
 from .module_text import KernelContent, module_text
 from .segment_function import (
@@ -110,7 +110,7 @@ def _single_segment(facts: KernelFacts, tiled: TiledSegment) -> KernelContent:
     segment, nest = facts.segment, tiled.nest
     writer = body_of(facts, nest)
     scalars = scalar_lines(segment, facts.context.seeds)
-    body = without_unused([*_overlap(segment), *scalars, *writer.write()])
+    body = tidied([*_overlap(segment), *scalars, *writer.write()])
     replacing, body = in_place(facts.fusion, tiled, writer, body)
     fresh = frozenset(tiled.outputs)
     lasts = [

@@ -18,12 +18,12 @@ from ..passes.random_seeds import Seeds
 from ..segments.segment import Segment
 from ..tile.tiled_segment import TiledSegment
 from ..tile.unvectorized import unvectorized
+from .common_values import tidied
 from .expressions import triton_name
 from .in_place import in_place
 from .indexing.divisions import inverses_in
 from .kernel_body import KernelBody
 from .kernel_writers import KernelFacts
-from .line_passes import without_unused
 from .lines import Line
 
 PROGRAM = "program"
@@ -124,7 +124,7 @@ def segment_function(
     context = launch.context
     segment = without_pipeline_if_checked(tiled.segment, context.check_bounds)
     writer = KernelBody(_facts_in(launch, tiled, segment, fresh), tiled.nest)
-    body = without_unused([*scalar_lines(segment, context.seeds), *writer.write()])
+    body = tidied([*scalar_lines(segment, context.seeds), *writer.write()])
     replacing, body = in_place(context.fusion, tiled, writer, body)
     body = body or [Line("pass")]
     values = tuple(dict.fromkeys((*segment.inputs, *segment.outputs)))
