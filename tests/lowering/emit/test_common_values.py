@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from typing import Any
 
 from tests.lowering.graphs import noise
@@ -74,3 +75,16 @@ def test_a_norm_takes_the_difference_of_its_moments():
 
     (text,) = texts(check(body, noise(16, 64)))
     assert text.count(" - ") == 1
+
+
+def test_functions_take_what_they_use():
+    def body(fd: Any, x: Any, y: Any) -> Any:
+        return fd.ops.sum(x, [0]), fd.ops.cumsum(fd.ops.exp(y), 1)
+
+    (text,) = texts(check(body, noise(16), noise(17, 2)))
+    functions = [f for f in ast.parse(text).body if isinstance(f, ast.FunctionDef)]
+    assert any(f.name.endswith("_and_s1") for f in functions)
+    for function in functions:
+        read = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
+        assert {given.arg for given in function.args.args} <= read
+    assert " - 1," in text

@@ -21,6 +21,7 @@ from .indexing.term_bounds import TermBounds
 from .kernel_arguments import KernelArguments, kernel_arguments, stated_facts
 from .kernel_writers import KernelFacts
 from .launch_text import grid_of
+from .line_passes import used_names
 from .lines import Line
 from .module_text import KernelContent, module_text
 from .segment_function import (
@@ -117,10 +118,12 @@ def _single_segment(facts: KernelFacts, tiled: TiledSegment) -> KernelContent:
         Finish(segment_function(facts, last, fresh), arrivals) for last, arrivals in tiled.finishing
     ]
     helpers = tuple(last.function for last in lasts)
+    body = [*(body or [Line("pass")]), *finish_lines(lasts)]
+    used = used_names(body)
     return KernelContent(
         name=kernel_name(segment, [f"then_{function.segment.name}" for function in helpers]),
-        body=[*(body or [Line("pass")]), *finish_lines(lasts)],
-        constants=(*nest.constants, *_constants(helpers)),
+        body=body,
+        constants=tuple(c for c in (*nest.constants, *_constants(helpers)) if c[0] in used),
         grid=grid_of(nest),
         helpers=helpers,
         narrow=unvectorized(writer.loaded, tiled.inputs, nest.tiles),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from ...errors import SourceLoc
 from .lines import Line, place_text
@@ -24,6 +24,11 @@ def assigned_names(line: Line) -> list[str]:
     """The names that a line assigns to."""
     part = ALL_ASSIGNED.fullmatch(line.text)
     return part[1].split(", ") if part else []
+
+
+def used_names(lines: Iterable[Line]) -> frozenset[str]:
+    """All words of some lines."""
+    return frozenset(word for line in lines for word in WORD.findall(line.code))
 
 
 def without_unused(lines: Sequence[Line]) -> list[Line]:
