@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import Any
 
+import pytest
+import torch
+
 from tests.lowering.graphs import noise
-from tests.lowering.harness import check, texts
+from tests.lowering.harness import check, lowered, texts
+from tritonfuser import DataType as D
 from tritonfuser.lowering.emit.common_values import without_repeats
 from tritonfuser.lowering.emit.line_passes import without_unused
 from tritonfuser.lowering.emit.lines import Line
+from tritonfuser.lowering.product_policy import ProductPolicy
 
 
 def tidy(*given: str) -> list[str]:
@@ -24,6 +30,12 @@ def test_a_value_has_the_first_name():
         "c = x - a",
         "f(a, c, c)",
     ]
+
+
+def test_copies_of_lines_before_are_read_as_these():
+    assert tidy("a = f(x)", "b = a", "c = b + 1", "g(b, c)") == ["a = f(x)", "c = a + 1", "g(a, c)"]
+    kept = ["x = program", "a = f(x)", "for i in range(4):", "    b = a", "    a = f(b)", "g(a)"]
+    assert tidy(*kept) == kept
 
 
 def test_what_changes_is_another_value():
@@ -88,3 +100,55 @@ def test_functions_take_what_they_use():
         read = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
         assert {given.arg for given in function.args.args} <= read
     assert " - 1," in text
+
+
+@pytest.mark.parametrize(
+    ("op", "number", "dtype", "is_written"),
+    [
+        ("mul", 1.0, torch.float32, False),
+        ("sub", 0.0, torch.float32, False),
+        ("add", 0, torch.int64, False),
+        ("mul", 1, torch.int32, False),
+        ("add", 0.0, torch.float32, True),  # makes 0.0 of -0.0
+        ("mul", -1.0, torch.float32, True),
+        ("sub", -0.0, torch.float32, True),
+    ],
+)
+def test_a_number_that_changes_nothing_is_not_written(op, number, dtype, is_written):
+    def body(fd, x):
+        return getattr(fd.ops, op)(fd.ops.mul(x, 3), number)
+
+    (text,) = texts(check(body, torch.tensor([0.0, -0.0, 3.0, -5.0]).to(dtype)))
+    assert text.count("tv2 =") == is_written
+
+
+# --- expressions ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("number", "written"),
+    [(-3, "tv0 - 3"), (3, "tv0 + 3"), (-(2**31), "tv0 + -2147483648")],
+)
+def test_negative_integers_are_subtracted(number, written):
+    def body(fd: Any, x: Any) -> Any:
+        return fd.ops.add(x, number)
+
+    assert written in texts(check(body, torch.arange(4)))[0]
+
+
+def test_positions_of_32_bits_are_not_cast():
+    def body(fd: Any, x: Any) -> Any:
+        return fd.ops.add(x, fd.ops.iota(64, 0, 1, D.Int32))
+
+    (text,) = texts(check(body, torch.arange(320, dtype=torch.int32).reshape(5, 64)))
+    assert "tl.cast" not in text and "tv1 = x + " in text
+
+
+def test_a_product_of_one_tile_has_no_rows_and_columns_of_tiles():
+    def body(fd: Any, x: Any, y: Any) -> Any:
+        return fd.ops.matmul(x, y)
+
+    given = [noise(8, 4, 7).half(), noise(8, 7, 16).half()]
+    (text,) = texts(lowered(body, given, products=ProductPolicy.KERNELS))
+    loop = text[text.index("tile = ") : text.index("    for k_start")]
+    assert not re.search(r"row|column|start|% 1\b|// 1\b", loop)

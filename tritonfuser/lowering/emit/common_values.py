@@ -86,6 +86,8 @@ class _Numbering:
         name, text = match[1], match[2]
         if self._assigned[name] > 1 or name in words_in(line):
             return False
+        if text.isidentifier():
+            return self._is_copy(name, text, place)
         key = (text, *(f"{word} {self._versions[word]}" for word in words_in(line)))
         first = next((b.known[key] for b in self._blocks if key in b.known), None)
         if first is None:
@@ -96,10 +98,17 @@ class _Numbering:
         self._first[name] = first
         return True
 
+    def _is_copy(self, name: str, other: str, place: int) -> bool:
+        """Whether a name is another one of a line before, which is then read in its place."""
+        if self._assigned[other] != 1 or self._is_read_outside(name, place):
+            return False
+        self._first[name] = other
+        return True
+
     def _is_pure(self, line: Line, text: str) -> bool:
-        """Whether a text gives the same each time, and is more than a name or a number."""
-        trivial = text.isidentifier() or _NUMBER.fullmatch(text)
-        return not (trivial or line.op or line.loads or _READING_MEMORY & set(words_in(line)))
+        """Whether a text gives the same each time, and is more than a number."""
+        reads = line.op or line.loads or _READING_MEMORY & set(words_in(line))
+        return not (_NUMBER.fullmatch(text) or reads)
 
     def _is_read_outside(self, name: str, place: int) -> bool:
         """Whether a name is read before the line that assigns to it, or behind the line's block."""
