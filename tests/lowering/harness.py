@@ -101,7 +101,26 @@ def ops(found: Lowered) -> list[str]:
 
 
 def texts(found: Lowered) -> list[str]:
-    return [source.text for source in found.sources if source is not None]
+    """The text of each kernel, each statement on one line."""
+    return [in_one_line_each(source.text) for source in found.sources if source is not None]
+
+
+def in_one_line_each(text: str) -> str:
+    """A kernel's text whose long statements are not broken into lines."""
+    found: list[str] = []
+    parts: list[str] | None = None
+    for line in text.splitlines():
+        if parts is None and line.startswith("    ") and line.endswith("(") and "](" not in line:
+            parts = []
+            found.append(line)
+        elif parts is not None and line.strip() == ")":
+            found[-1] += " ".join(parts) + ")"
+            parts = None
+        elif parts is not None:
+            parts.append(line.strip())
+        else:
+            found.append(line)
+    return "\n".join(found) + "\n"
 
 
 def planned(found: Lowered, inputs: Sequence[Any], facts: DeviceProperties = H200) -> ExecutionPlan:

@@ -14,6 +14,7 @@ from tests.lowering.harness import check, lowered, record, small, texts
 from tritonfuser import ParamsError, Schedule
 from tritonfuser.lowering.emit.lines import Line
 from tritonfuser.lowering.emit.memory.loop_prefetch import LoopSteps, with_mask, with_prefetch
+from tritonfuser.lowering.emit.memory.zero_terms import without_zero
 
 
 def checked(body, given, programs=4, two_steps=True, **changes):
@@ -117,9 +118,7 @@ def test_names_that_are_taken():
     found = with_prefetch([before, header, *BODY], [steps])
     assert [line.text for line in found] == [
         "tv0_next = 1",
-        "m_start_first = 0",
-        "m_first = m_start_first + m_base",
-        "tv0_next_ = tl.load(tv0_ptr + m_first, mask=(m_stop > 0), other=0)",
+        "tv0_next_ = tl.load(tv0_ptr + m_base, mask=(m_stop > 0), other=0)",
         "for m_start in range(0, m_stop, MBLOCK):",
         "tv0 = tv0_next_",
         "m_start_next = tl.minimum(m_start + MBLOCK, m_stop - 1)",
@@ -129,7 +128,7 @@ def test_names_that_are_taken():
         "tv1 = tl.load(tv1_ptr + tv0)",
         "tl.store(tv2_ptr + m, tv1)",
     ]
-    assert [line.depth for line in found] == [0] * 5 + [1] * 7
+    assert [line.depth for line in found] == [0] * 3 + [1] * 7
 
 
 def test_a_mask_joins_the_one_of_a_load():
@@ -139,3 +138,24 @@ def test_a_mask_joins_the_one_of_a_load():
     )
     place = Line("b = r + 1")
     assert with_mask(place, "(n > 0)") == place
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("a = tl.load(p + s * 8 + m * 5 + r)", "a = tl.load(p + s * 8 + r)"),
+        ("a = tl.load(p + m * (size0 * 2), mask=q)", "a = tl.load(p, mask=q)"),
+        ("a = tl.load(p + r - m * 12)", "a = tl.load(p + r)"),
+        ("b = m * 2 + m_base", ""),
+        ("b = (m * 7 + r >= 3) & (m * 7 + r < 9)", "b = (r >= 3) & (r < 9)"),
+        ("b = (m + 3 >= 0) & (r < 9)", None),
+        ("b = r + m // 5", None),
+        ("b = r + m * 5 % 3", None),
+        ("b = m < m_stop", None),
+        ("b = s * m + r", None),
+    ],
+)
+def test_the_first_step_has_no_terms_of_zero(text, left):
+    lines = [Line("m = 0"), Line(text, loads="a" if "load" in text else "")]
+    kept = [line.text for line in without_zero(lines)]
+    assert kept == (["m = 0", text] if left is None else [left] if left else [])

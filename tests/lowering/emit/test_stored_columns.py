@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from tests.lowering.graphs import noise
-from tests.lowering.harness import record
+from tests.lowering.harness import in_one_line_each, record
 
 
 def sums_of_rows_and_columns(fd: Any, x: Any, y: Any) -> list[Any]:
@@ -48,7 +48,7 @@ def test_columns_have_one_dim_where_loads_are_pipelined(stages: int, apart: bool
     fd, inputs, found = made()
     meta = [torch.empty_like(x, device="meta") for x in inputs]
     kernels = fd.kernels(meta, arch="sm_90", schedule=given(found, num_stages=stages))
-    body = kernels[found[1]].text.partition("@triton.jit")[2]
+    body = in_one_line_each(kernels[found[1]].text).partition("@triton.jit")[2]
     stores = [line.strip() for line in body.splitlines() if "tl.store(" in line]
     columns = [line for line in stores if " + m" in line or "172 + m" in line]
     assert columns and all(("flat_column(" in line) == apart for line in columns)

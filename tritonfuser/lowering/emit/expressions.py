@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Iterable
 
 import torch
 
@@ -30,7 +32,28 @@ def filled(
         param: name.text if not name.literal or _adapts(name, simple, template) else typed(name)
         for param, name in zip(params, names, strict=True)
     }
-    return template.format(**texts, dtype=triton_name(computed))
+    return _subtracted(template.format(**texts, dtype=triton_name(computed)))
+
+
+def _subtracted(text: str) -> str:
+    """``tv1 - 3`` in the place of ``tv1 + -3``. From 2**31 on Triton takes numbers for unsigned."""
+    match = re.fullmatch(r"(\w+) \+ -(\d+)", text)
+    return text if match is None or int(match[2]) >= 1 << 31 else f"{match[1]} - {match[2]}"
+
+
+_UNCHANGED = {
+    Category.INT: ("{} + 0", "0 + {}", "{} - 0", "{} * 1", "1 * {}"),
+    Category.FLOAT: ("{} - 0.0", "{} * 1.0", "1.0 * {}"),  # -0.0 + 0.0 is 0.0
+}
+
+
+def unchanged(text: str, operands: Iterable[Name]) -> Name | None:
+    """The operand that an expression gives as it is, as ``tv1 * 1.0`` does; None for others."""
+    for name in operands:
+        forms = () if name.literal else _UNCHANGED.get(name.dtype.info.category, ())
+        if text in [form.format(name.text) for form in forms]:
+            return name
+    return None
 
 
 def _adapts(name: Name, beside_tensor: bool, template: str) -> bool:

@@ -59,7 +59,8 @@ class GeneratedValues:
         dims = self.axes.dims(position)
         where = self.repeats.position(position)
         varies = "{i0}" in form.triton and bool(dims or position.loaded())
-        if varies:
+        has_dtype = work is DataType.Int32 and not self.index.wide and self.axes.blocked(dims)
+        if varies and (not has_dtype or position.loaded()):
             # In a loop over single rows a position is a Python number where Triton interprets.
             where = f"tl.cast({where}, {triton_name(work)})"
         elif not where.isidentifier():
@@ -67,6 +68,7 @@ class GeneratedValues:
         text = form.triton.format(**texts, i0=where, dtype=triton_name(work))
         if work.info.category is Category.INT:  # for floats, 0.0 + -0.0 is not -0.0
             text = text.removeprefix("0 + ").removeprefix("1 * ")
+            text = text[1:-1] if text == where and text.startswith("(") else text
         is_constant = not varies and not any(isinstance(arg, Value) for arg in operands.values())
         if is_constant:
             text = f"tl.full([], {text}, {triton_name(work)})"

@@ -23,9 +23,10 @@ from ..tile.tiled_segment import TiledSegment
 from .indexing.divisions import inverses_in
 from .indexing.term_bounds import TermBounds
 from .kernel_writers import KernelFacts
+from .line_passes import used_names
 from .lines import Line
 from .module_text import KernelContent
-from .segment_function import SegmentFunction, argument_name
+from .segment_function import argument_name
 
 ARGUMENT_MULTIPLE = 16
 """Triton specializes integer arguments by whether this divides them, and by nothing else."""
@@ -60,18 +61,19 @@ def kernel_arguments(
     wide = tiled.wide_index or any(other.wide_index for other in others)
     lines = [*content.body, *(line for helper in content.helpers for line in helper.body)]
     return KernelArguments(
-        tensors=_args(facts.segment, content.helpers),
+        tensors=_args(facts.segment, content),
         sizes=_sizes(lines, wide, facts.context.env, facts.terms),
         inverses=inverses_in("\n".join(line.code for line in lines)),
         memory=tuple(m for m in (content.workspace, content.arrivals) if m is not None),
     )
 
 
-def _args(segment: Segment, helpers: Iterable[SegmentFunction]) -> tuple[KernelArg, ...]:
+def _args(segment: Segment, content: KernelContent) -> tuple[KernelArg, ...]:
     """The values of the segment, then those that only the functions of other segments use."""
-    own = (*segment.inputs, *segment.outputs)
-    values = dict.fromkeys((*own, *(value for function in helpers for value in function.values)))
-    return tuple(KernelArg(argument_name(v), v, v.is_tensor) for v in values)
+    own, used = (*segment.inputs, *segment.outputs), used_names(content.body)
+    values = dict.fromkeys((*own, *(value for each in content.helpers for value in each.values)))
+    named = ((argument_name(value), value) for value in values)
+    return tuple(KernelArg(name, value, value.is_tensor) for name, value in named if name in used)
 
 
 def _sizes(

@@ -215,8 +215,7 @@ def _positions(loop: Tile, backwards: bool, end: int | str) -> list[str]:
     name, lines = loop.name, []
     if backwards:
         # Of whole blocks, so that Triton sees vectors.
-        last = f"({loop.stop_text} - 1) // {loop.block} * {loop.block}"
-        lines.append(f"{name}_start = {last} - {name}_back")
+        lines.append(f"{name}_start = {LoopSteps.of(loop, name).last} - {name}_back")
     if loop.block is not None:
         lines.append(f"{name} = {name}_start + {name}_base")
     if loop.masked:

@@ -14,13 +14,14 @@ from ..segments.segment import Segment
 from ..tile.tiled_segment import TiledSegment
 from ..tile.unvectorized import unvectorized
 from .bodies import body_of
+from .common_values import tidied
 from .emit_context import EmitContext
 from .in_place import in_place, launched_in_place
 from .indexing.term_bounds import TermBounds
 from .kernel_arguments import KernelArguments, kernel_arguments, stated_facts
 from .kernel_writers import KernelFacts
 from .launch_text import grid_of
-from .line_passes import without_unused
+from .line_passes import used_names
 from .lines import Line
 from .module_text import KernelContent, module_text
 from .segment_function import (
@@ -110,17 +111,19 @@ def _single_segment(facts: KernelFacts, tiled: TiledSegment) -> KernelContent:
     segment, nest = facts.segment, tiled.nest
     writer = body_of(facts, nest)
     scalars = scalar_lines(segment, facts.context.seeds)
-    body = without_unused([*_overlap(segment), *scalars, *writer.write()])
+    body = tidied([*_overlap(segment), *scalars, *writer.write()])
     replacing, body = in_place(facts.fusion, tiled, writer, body)
     fresh = frozenset(tiled.outputs)
     lasts = [
         Finish(segment_function(facts, last, fresh), arrivals) for last, arrivals in tiled.finishing
     ]
     helpers = tuple(last.function for last in lasts)
+    body = [*(body or [Line("pass")]), *finish_lines(lasts)]
+    used = used_names(body)
     return KernelContent(
         name=kernel_name(segment, [f"then_{function.segment.name}" for function in helpers]),
-        body=[*(body or [Line("pass")]), *finish_lines(lasts)],
-        constants=(*nest.constants, *_constants(helpers)),
+        body=body,
+        constants=tuple(c for c in (*nest.constants, *_constants(helpers)) if c[0] in used),
         grid=grid_of(nest),
         helpers=helpers,
         narrow=unvectorized(writer.loaded, tiled.inputs, nest.tiles),

@@ -21,6 +21,7 @@ from ..register_room import max_registers
 from ..segments.segment import Segment
 from ..tile.nest import Nest
 from .lines import Line
+from .long_lines import WIDTH, signature
 
 INVERSE = inverse_of.__name__
 """The function that ``launch`` calls for what a kernel divides with."""
@@ -79,7 +80,7 @@ def launch_lines(
         Of sizes that vary: ``launch`` takes those that the others are computed from.
     """
     grid = ", ".join(repr(count) for count in programs)
-    given = [_given(arg) for arg in args if isinstance(arg, KernelArg)]
+    given = [arg for arg in args if isinstance(arg, KernelArg)]
     symbols: list[str] = []
     lines: list[str] = []
     if env is not None:
@@ -87,15 +88,18 @@ def launch_lines(
         words += [a.size for a in args if isinstance(a, InverseArg)]
         symbols, lines = computed(env, [*words, *(atom.name for atom in atoms_in(env, grid))])
         lines += _inverses(args)
-    taken = ", ".join([*given, *symbols])
+    tensors = [_given(arg) for arg in given if arg.is_tensor]
+    numbers = [*(arg.name for arg in given if not arg.is_tensor), *symbols]
+    told = f"Run the kernel on tensors: {', '.join(tensors)}"
+    told += f"; numbers: {', '.join(numbers)}." if numbers else "."
     call = [*map(_passed, args), *_options(constants, args, segment, body)]
     return [
-        f"def launch({taken}):",
-        f'    """Run the kernel on tensors: {taken}."""',
+        *signature("launch", [*map(_given, given), *symbols]),
+        *textwrap.wrap(f'"""{told}"""', WIDTH, initial_indent="    ", subsequent_indent="    "),
         *_memory(args, body),
         *(f"    {line}" for line in lines),
         f"    {name}[({grid})](",
-        *textwrap.wrap(", ".join(call), 100, **_INDENTED),
+        *textwrap.wrap(", ".join(call), WIDTH, **_INDENTED),
         "    )",
     ]
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from ...errors import SourceLoc
 from .lines import Line, place_text
 
 WORD = re.compile(r"[A-Za-z_]\w*")
-_ASSIGNED = re.compile(r"([A-Za-z_]\w*) = (.*)", re.DOTALL)
+_ASSIGNED = re.compile(r"([A-Za-z_]\w*) [-+*/]?= (.*)", re.DOTALL)
 ALL_ASSIGNED = re.compile(r"([A-Za-z_]\w*(?:, [A-Za-z_]\w*)*) = (.*)", re.DOTALL)
 
 
@@ -26,14 +26,19 @@ def assigned_names(line: Line) -> list[str]:
     return part[1].split(", ") if part else []
 
 
+def used_names(lines: Iterable[Line]) -> frozenset[str]:
+    """All words of some lines."""
+    return frozenset(word for line in lines for word in WORD.findall(line.code))
+
+
 def without_unused(lines: Sequence[Line]) -> list[Line]:
     """Dead code elimination: lines whose names nobody reads are dropped, repeatedly.
 
-    A line that checks an index stays.
+    A name that a line reads to compute its next value, as ``tv1_acc += tv0`` does, is not read by
+    that. A line that checks an index stays.
     """
     parts = [_ASSIGNED.fullmatch(line.text) if not line.op else None for line in lines]
-    texts = [part[2] if part else line.code for line, part in zip(lines, parts, strict=True)]
-    words = [WORD.findall(text) for text in texts]
+    words = [_words_of_others(line, part) for line, part in zip(lines, parts, strict=True)]
     reads = Counter(word for found in words for word in found)
     left = set(range(len(lines)))
     while True:
@@ -43,6 +48,13 @@ def without_unused(lines: Sequence[Line]) -> list[Line]:
         for n in unused:
             left.remove(n)
             reads.subtract(words[n])
+
+
+def _words_of_others(line: Line, part: re.Match[str] | None) -> list[str]:
+    """The names that a line reads, without the one that it assigns to."""
+    if part is None:
+        return WORD.findall(line.code)
+    return [word for word in WORD.findall(part[2]) if word != part[1]]
 
 
 def comments(lines: Sequence[Line]) -> dict[int, str]:

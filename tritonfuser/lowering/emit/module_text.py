@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -16,6 +17,7 @@ from .expressions import triton_name
 from .launch_text import INVERSE, launch_lines, uses_torch
 from .line_passes import comments
 from .lines import Line
+from .long_lines import WIDTH, signature, wrapped
 from .segment_function import SegmentFunction
 
 # With TRITON_INTERPRET set, Triton makes the second kind of all that it decorates.
@@ -75,16 +77,17 @@ def module_text(
     Returns
     -------
     (str, list of (int, Line))
-        The text, and the lines of all bodies, each with its number in the text.
+        The text, and the lines of all bodies, each with the number of the first of its lines.
     """
     body = [*content.body, *(line for helper in content.helpers for line in helper.body)]
-    text = [f'"""{segment.scheduler}: {segment.reason}."""', "", *_imports(args, body)]
+    title = textwrap.wrap(f'"""{segment.scheduler}: {segment.reason}."""', WIDTH)
+    text = [*title, "", *_imports(args, body)]
     placed: list[tuple[int, Line]] = []
     for helper in content.helpers:
         parameters = [*helper.parameters, *(f"{c}: tl.constexpr" for c in helper.blocks)]
-        _write(text, placed, _signature(helper.name, parameters), helper.body)
+        _write(text, placed, signature(helper.name, parameters), helper.body)
     parameters = [*map(_parameter, args), *(f"{c}: tl.constexpr" for c, _ in content.constants)]
-    _write(text, placed, _signature(content.name, parameters), content.body)
+    _write(text, placed, signature(content.name, parameters), content.body)
     text += [
         "",
         "",
@@ -119,8 +122,9 @@ def _write(
         indent = "    " * (line.depth + 1)
         if number in places:
             text.append(indent + places[number])
-        text.append(indent + line.text)
-        placed.append((len(text), line))
+        placed.append((len(text) + 1, line))
+        # Not by its message: where a line ends depends on nothing of a user's.
+        text += [indent + line.text] if line.asserts else wrapped(indent + line.text)
 
 
 def _needs_package(args: tuple[Argument, ...], body: list[Line]) -> str:
@@ -145,14 +149,6 @@ def _parameter(arg: Argument) -> str:
 def _imported(module: str, names: list[str]) -> list[str]:
     """``from module import ...`` on one line, or one name a line where that is too long."""
     line = f"from {module} import {', '.join(names)}"
-    if len(line) <= 100:
+    if len(line) <= WIDTH:
         return [line]
     return [f"from {module} import (", *(f"    {name}," for name in names), ")"]
-
-
-def _signature(name: str, parameters: list[str]) -> list[str]:
-    """``def name(...):`` on one line, or one parameter a line where that is too long."""
-    line = f"def {name}({', '.join(parameters)}):"
-    if len(line) <= 100:
-        return [line]
-    return [f"def {name}(", *(f"    {p}," for p in parameters), "):"]

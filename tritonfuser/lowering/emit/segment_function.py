@@ -18,12 +18,13 @@ from ..passes.random_seeds import Seeds
 from ..segments.segment import Segment
 from ..tile.tiled_segment import TiledSegment
 from ..tile.unvectorized import unvectorized
+from .common_values import tidied
 from .expressions import triton_name
 from .in_place import in_place
 from .indexing.divisions import inverses_in
 from .kernel_body import KernelBody
 from .kernel_writers import KernelFacts
-from .line_passes import without_unused
+from .line_passes import used_names
 from .lines import Line
 
 PROGRAM = "program"
@@ -103,8 +104,8 @@ class SegmentFunction:
 
     def call(self, program: str) -> str:
         """The call that computes one tile."""
-        given = (*self.parameters[1:], *(name for name, _ in self.constants))
-        return f"{self.name}({', '.join([program, *given])})"
+        given = [program if name == PROGRAM else name for name in self.parameters]
+        return f"{self.name}({', '.join([*given, *(name for name, _ in self.constants)])})"
 
 
 def segment_function(
@@ -124,16 +125,23 @@ def segment_function(
     context = launch.context
     segment = without_pipeline_if_checked(tiled.segment, context.check_bounds)
     writer = KernelBody(_facts_in(launch, tiled, segment, fresh), tiled.nest)
-    body = without_unused([*scalar_lines(segment, context.seeds), *writer.write()])
+    body = tidied([*scalar_lines(segment, context.seeds), *writer.write()])
     replacing, body = in_place(context.fusion, tiled, writer, body)
     body = body or [Line("pass")]
-    values = tuple(dict.fromkeys((*segment.inputs, *segment.outputs)))
+    used = used_names(body)
+    given = dict.fromkeys((*segment.inputs, *segment.outputs))
+    values = [value for value in given if argument_name(value) in used]
+    blocks = [(name, size) for name, size in tiled.nest.constants if name in used]
     return SegmentFunction(
         segment=segment,
-        values=values,
-        parameters=(PROGRAM, *map(argument_name, values), *_numbers_in(body, context.env)),
-        blocks=tuple(name for name, _ in tiled.nest.constants),
-        constants=tuple((f"{segment.name.upper()}_{n}", size) for n, size in tiled.nest.constants),
+        values=tuple(values),
+        parameters=(
+            *([PROGRAM] if PROGRAM in used else []),
+            *map(argument_name, values),
+            *_numbers_in(body, context.env),
+        ),
+        blocks=tuple(name for name, _ in blocks),
+        constants=tuple((f"{segment.name.upper()}_{name}", size) for name, size in blocks),
         body=tuple(body),
         narrow=frozenset(unvectorized(writer.loaded, tiled.inputs, tiled.nest.tiles)),
         in_place=replacing,

@@ -52,8 +52,8 @@ def shared_launch_lines(parts: Sequence[tuple[SegmentFunction, int]]) -> list[Li
         stop = start + tiles
         word = "if" if place == 0 else "elif"
         last = place == len(parts) - 1
-        lines.append(Line("else:" if last else f"{word} {PROGRAM} < {stop}:"))
-        number = PROGRAM if place == 0 else f"{PROGRAM} - ({start})"
+        lines.append(Line("else:" if last else f"{word} {PROGRAM} < {stop!r}:"))
+        number = PROGRAM if place == 0 else f"{PROGRAM} - {start}"
         lines.append(Line(function.call(number), depth=1))
         start = stop
     return lines

@@ -22,7 +22,7 @@ from ...symbolic.sizes import is_integer
 from ..access.node_kinds import is_reducer
 from ..access.reads import Read, merge_guards, reads, sources_of
 from ..access.rounded_casts import RoundedCasts
-from .expressions import cast_text, filled, last_value, number, typed, zero
+from .expressions import cast_text, filled, last_value, number, typed, unchanged, zero
 from .generated_values import GeneratedValues, operands_by_name
 from .memory.masked_loads import after_op
 from .memory.repeated_loads import RepeatWriter
@@ -181,6 +181,9 @@ class ValueWriter:
         run = common_run(names)
         each = names if run is None else [name.run.each if name.run else name for name in names]
         text = filled(node, form, each, typing.operands, typing.computed)
+        same = unchanged(text, names)
+        if same is not None and same.dtype is out:
+            return same
         named = dict(zip(operands_by_name(node), names, strict=True))
         for param, other in form.masked:
             self.writer.masked_loads.prefer(named[param], other)

@@ -81,16 +81,19 @@ class GuardRanges:
         high: float = 0
         for item, step in expr.terms:
             least, most = self._digit_interval(item)
-            if is_size(step):
+            if not is_size(step):
+                ends = sorted((least * step, most * step))
+            elif least >= 0 and is_known_less(-1, step):
+                ends = [0, inf]
+            else:
                 return -inf, inf
-            ends = sorted((least * step, most * step))
             low, high = low + ends[0], high + ends[1]
         return low + expr.const, high + expr.const
 
     def _digit_interval(self, item: Digit) -> Interval:
-        bounds = item.range
-        if bounds is None or not _are_numbers(*bounds):
+        if item.range is None:
             return -inf, inf
+        bounds = _numbers_of(*item.range)
         base = item.base
         tile = self._tiles.get(base.name) if isinstance(base, Axis) else None
         if tile is None or tile.axis != base or tile.part is not None or tile.scattered:
@@ -120,6 +123,11 @@ def _intersection(first: Remaining, second: Remaining) -> Remaining:
 def _are_numbers(*numbers: int) -> bool:
     """Whether none of them varies between runs."""
     return not any(map(is_size, numbers))
+
+
+def _numbers_of(low: int, high: int) -> Interval:
+    """Bounds with an infinity for each that varies between runs."""
+    return -inf if is_size(low) else low, inf if is_size(high) else high
 
 
 def _is_above(bounds: tuple[int, int] | None, low: int) -> bool:

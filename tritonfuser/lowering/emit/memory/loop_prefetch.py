@@ -37,6 +37,7 @@ from ...tile.tile import Tile
 from ..line_passes import WORD, assigned_names, words_in
 from ..lines import Line
 from ..load_order import movable_loads
+from .zero_terms import without_zero
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +124,7 @@ class _Loop:
         if not self._loads:
             return [header, *self._body]
         guard, body = self._steps.guard, self._body
-        first = self._loads_of_step("first", "0")
+        first = without_zero([*self._loads_of_step("first", "0")])
         taken = (f"{name} = {next_name}" for name, next_name in self._next_names.items())
         inside = (*map(Line, taken), *self._loads_of_step("next", self._steps.following))
         return [

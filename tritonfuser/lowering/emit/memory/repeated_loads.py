@@ -147,4 +147,5 @@ class RepeatWriter:
         if repeat is None:
             return self.index.text(position)
         part = self.index.text(self.offset(repeated, repeat))
-        return f"{self.index.text(fine)} + spread({part}, {repeat.count})"
+        spread = f"spread({part}, {repeat.count})"
+        return spread if fine == Affine() else f"{self.index.text(fine)} + {spread}"

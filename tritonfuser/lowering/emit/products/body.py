@@ -71,9 +71,8 @@ class ProductBody(Body):
             self.writer.line(f"z = {self._quotient('tile', nest.rows * nest.columns)}")
             tile = f"tile % {nest.rows * nest.columns}"
         if nest.rows == 1 or nest.columns == 1:
-            row, column = ("0", tile) if nest.rows == 1 else (tile, "0")
-            self.writer.line(f"row = {row}")
-            self.writer.line(f"column = {column}")
+            if nest.rows * nest.columns > 1:
+                self.writer.line(f"{'column' if nest.rows == 1 else 'row'} = {tile}")
         else:
             self.writer.line(
                 f"row, column = grouped_tile({tile}, {nest.rows}, {nest.columns}, "
@@ -88,23 +87,28 @@ class ProductBody(Body):
 
     def _quotient(self, name: str, divisor: int) -> str:
         """A position that is the same for all of a tile."""
-        text = f"{name} // {divisor}"
+        text = name if divisor == 1 else f"{name} // {divisor}"
         return f"({text}).to(tl.int64)" if self.index.wide else text
 
     def _start(self, name: str, text: str) -> str:
         """Where a tile begins along an axis; descriptors take 32 bits, where these hold it."""
         place, block = text.split(" * ")
+        if (self.nest.rows if place == "row" else self.nest.columns) == 1:
+            return "0"
         return text if is_short(self.nest.tile(name)) else f"{place}.to(tl.int64) * {block}"
 
     def _range_of(self, name: str, start: str) -> None:
         """``m_start = ...``, ``m = m_start + ...`` and its mask."""
         self.writer.line(f"{name}_start = {start}")
-        for text in self._range_texts(name):
+        for text in self._range_texts(name, is_first=start == "0"):
             self.writer.line(text)
 
-    def _range_texts(self, name: str, start: str | None = None) -> list[str]:
+    def _range_texts(
+        self, name: str, start: str | None = None, is_first: bool = False
+    ) -> list[str]:
         tile = self.nest.tile(name)
-        texts = [f"{name} = {start or name}_start + {self.index.tile_text.range(tile)}"]
+        first = "" if is_first else f"{start or name}_start + "
+        texts = [f"{name} = {first}{self.index.tile_text.range(tile)}"]
         return [*texts, f"{name}_mask = {name} < {tile.axis.extent}"] if tile.masked else texts
 
     def _column_texts(self) -> list[str]:

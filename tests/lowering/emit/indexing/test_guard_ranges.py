@@ -13,6 +13,8 @@ from tritonfuser.lowering.emit.indexing.guard_ranges import GuardRanges
 from tritonfuser.lowering.tile.tile import Tile
 from tritonfuser.shapes.index_map import Guard
 from tritonfuser.symbolic.index_expr import Axis, digit
+from tritonfuser.symbolic.shape_env import ShapeEnv
+from tritonfuser.symbolic.sizes import symbol
 
 R, T = Axis("r", 3080), Axis("t", 3080)
 TILES = GuardRanges(
@@ -76,3 +78,12 @@ def test_rows_of_padding_alone(rows):
         return fd.ops.sum(fd.ops.add(moved, 2.0), [1]), fd.ops.relu(moved)
 
     check(body, noise(rows, 64))
+
+
+def test_positions_of_open_sizes_are_not_compared_with_zero():
+    env = ShapeEnv()
+    rows, columns, part = (symbol(env, n) for n in (64, 128, 32))
+    x, y = Axis("x", rows), Axis("y", columns)
+    ranges = GuardRanges({axis.name: Tile(axis, "XBLOCK", masked=False) for axis in (x, y)})
+    for place in (digit(x), digit(x) * columns + digit(y)):
+        assert ranges.remaining([Guard(place, 0, part)]) == [(place, None, part)]
