@@ -13,8 +13,9 @@ from ..cache.plan.copies import copied
 from ..dtypes import DataType, data_type, dtype_advice
 from ..errors import ArgumentError, DefinitionError, ExecutionModeError, UnsupportedDeviceError
 from ..ops.arguments import shown
+from .inspect.input_text import describe_inputs
 from .inspect.printer import print_definition
-from .inspect.repro import describe_inputs, repro_script
+from .inspect.repro import repro_script
 from .inspect.tolerances import ValidationError
 from .record.handles import TensorView, Val
 from .record.inputs import CPU_TEXT, Inputs, flatten_inputs
