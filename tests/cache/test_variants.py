@@ -285,6 +285,18 @@ def test_an_error_is_told_with_numbers() -> None:
     assert cache.execute([noise(7), noise(7)])[0].shape == (7,)
 
 
+def test_sizes_that_are_refused_say_nothing_of_open_ones() -> None:
+    cache = cache_of(lambda fd, x, y: fd.ops.add(x, y), *[(DataType.Float, 1)] * 2)
+    for size in (4, 5):
+        cache.execute([noise(size), noise(size)])
+    for size in (7, 9, 11):
+        with pytest.raises(InputShapeError):
+            cache.execute([noise(size), noise(size + 1)])
+    for size in (6, 7, 9, 11):
+        cache.execute([noise(size), noise(size)])
+    assert kinds(cache) == ["static", "static", "dynamic"]
+
+
 # --- what is told --------------------------------------------------------------------------------
 
 

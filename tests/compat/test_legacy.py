@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 import torch
 
@@ -57,6 +59,21 @@ def test_definitions_go_into_the_cache(inputs, capsys):
     assert "Cache Hits: 2\n" in cache.stats()
     FusionCache.reset()
     assert FusionCache.get().num_fusions() == 0
+
+
+CACHES = {
+    "FusionCache.get": FusionCache.get,
+    "LRUCache": nvfuser_direct.LRUCache,
+    "LruFusionCache": nvfuser_direct.LruFusionCache,
+}
+
+
+@pytest.mark.parametrize("count", [0, -1, 1.5, True, "8"])
+@pytest.mark.parametrize("name", CACHES)
+def test_a_cache_of_no_count_is_refused_by_its_name(name, count):
+    text = f"{name}: max_fusions must be an int of 1 or more, got {count!r}"
+    with pytest.raises(TypeError, match=f"^{re.escape(text)}"):
+        CACHES[name](max_fusions=count)
 
 
 def test_a_failed_definition_is_not_kept():

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import warnings
 
 import pytest
 import torch
@@ -330,3 +331,27 @@ def test_what_cannot_be_written_is_said():
 
 def test_the_private_module_has_the_definition():
     assert nvfuser._C._FusionDefinition is FusionDefinition
+
+
+# --- schedules of a subclass ---------------------------------------------------------------------
+
+
+class Doubled(FusionDefinition):
+    def definition(self):
+        self.add_output(self.ops.mul(self.define_tensor(1), 2.0))
+
+
+class Scheduled(Doubled):
+    def schedule(self):
+        raise AssertionError("called")
+
+
+def test_a_schedule_of_a_subclass_is_warned_of():
+    fd, x = Scheduled(), noise(5)
+    with pytest.warns(UserWarning, match=r"^Scheduled\.schedule\(\) is not called") as caught:
+        assert torch.equal(fd.execute([x])[0], x * 2)
+    assert [warning.filename for warning in caught] == [__file__]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fd.execute([x], override_user_schedule=True)
+        Doubled().execute([x])

@@ -90,6 +90,16 @@ def test_a_cut_is_told_by_the_segment_it_starts():
     assert second.cut == "tv3 starts s1; not in s0: it runs over other axes"
 
 
+def test_nothing_to_launch_takes_no_time():
+    with FusionDefinition() as fd:
+        x = fd.define_tensor([-1, -1], contiguity=True)
+        fd.add_output(fd.ops.exp(x))
+    found = fd.explain([torch.ones(0, 4)])
+    assert found.bound.seconds == 0
+    heading, *_ = str(found).split("\n\n")
+    assert heading == "0 kernels for cpu (cpu, 10 GB/s)"
+
+
 def test_the_report_shows_all_of_it():
     x = torch.empty(512, 1 << 14, device="meta")
     text = str(two_sums().explain([x], arch="sm_90"))

@@ -7,6 +7,7 @@ import warnings
 
 import pytest
 import torch
+from torch.autograd import forward_ad
 
 from tests.frontend.travel.modules import gelu
 from tests.lowering.graphs import noise
@@ -146,6 +147,27 @@ def test_outputs_are_detached():
                 assert not out.requires_grad
                 assert out.grad_fn is None
                 assert torch.equal(out, expected)
+
+
+@pytest.mark.filterwarnings("ignore:input")
+def test_outputs_have_no_tangents():
+    """None of them: those of views and of torch would be a part of the derivative."""
+    fd, plain = everything()
+    wanted = fd.run(plain)
+    with forward_ad.dual_level():
+        duals = [forward_ad.make_dual(x, torch.ones_like(x)) for x in plain]
+        for run in (fd.run, fd.plan(duals), fd.plan(plain), fd.run):
+            for out, expected in zip(run(duals), wanted, strict=True):
+                assert forward_ad.unpack_dual(out).tangent is None
+                assert torch.equal(out, expected)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_tangent_is_warned_of(name):
+    with forward_ad.dual_level():
+        given = [noise(3, 4), forward_ad.make_dual(noise(3, 4), noise(3, 4))]
+        with pytest.warns(UserWarning, match="input 1 has a tangent, and none flows"):
+            CALLS[name](summed(), given)
 
 
 @pytest.mark.filterwarnings("ignore:input")

@@ -278,6 +278,44 @@ def test_what_repeats_is_known_where_its_operand_is(monkeypatch, name):
         giving(fd, monkeypatch, right + 1e-2).validate([x])
 
 
+def folded(op, **attrs):
+    return lambda fd, x: getattr(fd.ops, op)(x, **attrs)
+
+
+ZEROS = {
+    "max": (folded("max", dims=[0]), [0.0, -0.0]),
+    "min": (folded("min", dims=[0]), [0.0, -0.0, 1.0]),
+    "cummax": (folded("cummax", dim=0), [-0.0, -1.0, 0.0]),
+    "maximum": (lambda fd, x: fd.ops.maximum(x, fd.ops.neg(x)), [0.0, -0.0]),
+    "minimum": (lambda fd, x: fd.ops.minimum(x, fd.ops.neg(x)), [0.0, -0.0]),
+    "clamp": (lambda fd, x: fd.ops.clamp(x, 0.0, 1.0), [0.0, -0.0]),
+    "cumsum": (folded("cumsum", dim=0), [-0.0, -0.0]),
+}
+
+
+@pytest.mark.parametrize("last", ["signbit", "reciprocal"])
+@pytest.mark.parametrize("name", ZEROS)
+def test_zeros_of_both_signs_are_equal(name, last):
+    """Which of them is chosen is not said, nor of which sign an empty sum is."""
+    body, numbers = ZEROS[name]
+    for given in (numbers, numbers[::-1]):
+        x = torch.tensor(given)
+        with FusionDefinition() as fd:
+            fd.add_output(getattr(fd.ops, last)(body(fd, fd.from_pytorch(x))))
+        fd.validate([x])
+
+
+@pytest.mark.parametrize("name", ["max", "min", "maximum", "cumsum"])
+def test_zeros_of_one_sign_are_known(name):
+    x = torch.tensor([0.0, 0.0])
+    with FusionDefinition() as fd:
+        t = fd.from_pytorch(x)
+        found = fd.ops.maximum(t, t) if name == "maximum" else ZEROS[name][0](fd, t)
+        fd.add_output(fd.ops.reciprocal(found))
+    (row,) = fd.audit([x]).rows
+    assert row.found.undecided == 0
+
+
 def test_exact_arithmetic_decides():
     with FusionDefinition() as fd:
         x = fd.define_tensor([-1, -1], contiguity=True)

@@ -107,7 +107,12 @@ class Variants:
             if fit is not None:
                 return self._watched(request, fit.variant.serve(fit.atoms))
             family.static += 1
-        return self._compile_static(request, split, family, reason)
+        plan = self._compile_static(request, split, family, reason)
+        if opened is not None:
+            # Sizes that are refused either way say nothing of open ones: those raised above.
+            with family.lock:
+                family.failures += 1
+        return plan
 
     def peek(self, request: Request) -> ExecutionPlan | OpenSignature | None:
         """What ``serve`` would do; nothing is compiled or remembered.
@@ -173,8 +178,8 @@ class Variants:
         try:
             plan = request.compile(opened.signature, opened.env)
         except Exception as error:  # constant sizes may work, or give a clearer error
-            family.failures += 1
             log_fallback(error)
+            family.failures += fit is not None
             return None
         if fit is not None and fit.variant.has_kernels_of(plan):
             fit.variant.choices.accept(fit.atoms)

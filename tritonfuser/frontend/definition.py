@@ -12,8 +12,9 @@ from ..cache.plan.copies import copied
 from ..dtypes import DataType
 from ..errors import ArgumentError, DefinitionError, ExecutionModeError, UnsupportedDeviceError
 from ..ops.arguments import shown
+from .inspect.input_text import describe_inputs
 from .inspect.printer import print_definition
-from .inspect.repro import describe_inputs, repro_script
+from .inspect.repro import repro_script
 from .inspect.same_outputs import refuse_other_outputs
 from .record.example_tensor import dtype_of_example, refuse_no_example
 from .record.inputs import CPU_TEXT, Inputs, flatten_inputs

@@ -52,7 +52,7 @@ def _written(store: Store) -> Iterator[tuple[Value, int]]:
 def fusion_work(segmented: SegmentedFusion) -> Work:
     """The work of a whole definition, if one kernel could do all of it.
 
-    Results that are views of inputs cost nothing.
+    Results that are views of inputs cost nothing, nor do those without elements.
     """
     fusion = segmented.fusion
     stored = (view.root for view in segmented.results if view.root not in fusion.given)
@@ -63,7 +63,7 @@ def fusion_work(segmented: SegmentedFusion) -> Work:
         _work(fusion.nodes, roots),
         read_bytes=float(sum(needs[v] * v.dtype.info.bytes for v in read)),
         written_bytes=float(sum(hint(held_bytes(fusion, v)) for v in roots)),
-        launches=int(bool(roots)),
+        launches=int(any(roots.values())),
     )
 
 

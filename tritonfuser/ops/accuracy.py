@@ -47,6 +47,9 @@ class Accuracy:
     of_dtype : bool
         Whether the exact result says something about the dtype itself, as which number is the next
         one: in float64 it is another.
+    chooses : bool
+        Whether the result is the operand that is the greater or the smaller one. Of zeros of both
+        signs, which are equal, it may be either.
     """
 
     ulps: float = 0.5
@@ -55,10 +58,12 @@ class Accuracy:
     coarse_floor: float = 0.0
     pieces: Pieces | None = None
     of_dtype: bool = False
+    chooses: bool = False
 
 
 COARSE = 2.0**-16
 """The relative error that functions may have where only results of 16 bits depend on them."""
 
 EXACT = Accuracy(0.0)
+CHOICE = Accuracy(0.0, chooses=True)
 ROUNDED = Accuracy()

@@ -133,6 +133,22 @@ def test_of_none(shape: tuple[int, int], count: int, device: str) -> None:
     assert torch.equal(found, x)
 
 
+@pytest.mark.parametrize("dynamic", [True, False])
+@pytest.mark.parametrize("shape", [(0, 9), (9, 0), (0, 0)])
+def test_an_index_of_none_fits_anything(shape: tuple[int, int], dynamic: bool) -> None:
+    """As in torch: its other sizes are not looked at."""
+    x, index = drawn(3, 4), torch.zeros(shape, dtype=torch.int64)
+    for src in (drawn(*shape), drawn(2, 3), 5.0):
+        fd = definition(put(0), [x, index, src], dynamic=dynamic)
+        assert torch.equal(fd.run([x, index, src])[0], x)
+        # Kept open, sizes refuse what does not fit after it, and take what does.
+        if dynamic and not isinstance(src, float):
+            with pytest.raises(DefinitionError, match="scatter: expected an index of at most"):
+                fd.run([x, torch.zeros(1, 9, dtype=torch.int64), drawn(1, 9)])
+            one = torch.zeros(1, 4, dtype=torch.int64), drawn(1, 4)
+            assert torch.equal(fd.run([x, *one])[0], torch.scatter(x, 0, *one))
+
+
 @pytest.mark.gpu
 @pytest.mark.parametrize("index_dtype", INDICES, ids=str)
 def test_places_outside_are_left_out(index_dtype: torch.dtype) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+from torch.autograd import forward_ad
 
 from ...errors import calling_line
 
@@ -22,18 +23,38 @@ _warned = False
 def warn_detached(inputs: Sequence[Any]) -> None:
     """Warn, once in a process, where autograd would record a run of these inputs and cannot."""
     global _warned
-    if _warned or not torch.is_grad_enabled():
+    if _warned:
         return
     for place, given in enumerate(inputs):
-        if isinstance(given, torch.Tensor) and given.requires_grad:
+        text = _lost(given) if isinstance(given, torch.Tensor) else None
+        if text is not None:
             _warned = True
-            line = calling_line()
-            warnings.warn_explicit(
-                f"input {place} requires grad, and no gradient flows through a definition: its "
-                "outputs are detached. Pass tensor.detach(), run it under torch.no_grad(), or call "
-                "it in a torch.autograd.Function whose backward runs another definition.",
-                UserWarning,
-                "<unknown>" if line is None else line.file,
-                0 if line is None else line.line,
-            )
+            _warn(f"input {place} {text}")
             return
+
+
+def _lost(given: torch.Tensor) -> str | None:
+    """What autograd would follow of an input, and what to do."""
+    if forward_ad._current_level >= 0 and _has_tangent(given):
+        return (
+            "has a tangent, and none flows through a definition: its outputs have none. Pass "
+            "tensor.detach(), or call it in a torch.autograd.Function whose jvp runs another "
+            "definition."
+        )
+    if given.requires_grad and torch.is_grad_enabled():
+        return (
+            "requires grad, and no gradient flows through a definition: its outputs are detached. "
+            "Pass tensor.detach(), run it under torch.no_grad(), or call it in a "
+            "torch.autograd.Function whose backward runs another definition."
+        )
+    return None
+
+
+def _has_tangent(given: torch.Tensor) -> bool:
+    return forward_ad.unpack_dual(given).tangent is not None  # type: ignore[no-untyped-call]
+
+
+def _warn(text: str) -> None:
+    line = calling_line()
+    file, number = ("<unknown>", 0) if line is None else (line.file, line.line)
+    warnings.warn_explicit(text, UserWarning, file, number)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+from torch.autograd import forward_ad
 
 from ...dtypes import Category
 from ...ir import TensorType
@@ -11,8 +12,9 @@ from ...symbolic.sizes import is_size
 
 
 def detached(tensor: torch.Tensor) -> torch.Tensor:
-    """The tensor without autograd, as all results of a run are."""
-    return tensor.detach() if tensor.requires_grad else tensor
+    """The tensor without autograd, as all results of a run are; without a tangent too."""
+    in_dual_level = forward_ad._current_level >= 0
+    return tensor.detach() if tensor.requires_grad or in_dual_level else tensor
 
 
 def view_as_real(tensor: torch.Tensor) -> torch.Tensor:

@@ -20,6 +20,12 @@ from ..vocabulary.argument_types import expect
 Key = tuple[Graph, Shardings]
 
 
+def check_limit(what: str, max_fusions: object) -> None:
+    """Refuse a number of fusions that no cache can keep."""
+    if not isinstance(max_fusions, int) or isinstance(max_fusions, bool) or max_fusions < 1:
+        raise ArgumentError(f"{what}: max_fusions must be an int of 1 or more, got {max_fusions!r}")
+
+
 class _Entry:
     """An executor cache and its hits."""
 
@@ -43,8 +49,7 @@ class LRUCache(Unpicklable):
     send_instead = "Send the definitions, and make an LRUCache where they arrive."
 
     def __init__(self, max_fusions: int) -> None:
-        if not isinstance(max_fusions, int) or max_fusions < 1:
-            raise ArgumentError(f"LRUCache: max_fusions must be 1 or more, got {max_fusions!r}")
+        check_limit("LRUCache", max_fusions)
         self._max = max_fusions
         self._entries: OrderedDict[Key, _Entry] = OrderedDict()
         self._lock = Lock()
@@ -124,6 +129,7 @@ class LruFusionCache:
     """
 
     def __init__(self, max_fusions: int = 16384) -> None:
+        check_limit("LruFusionCache", max_fusions)
         self._cache = LRUCache(max_fusions)
 
     def __call__(self, function: Callable[..., FusionDefinition]) -> Any:

@@ -18,7 +18,7 @@ from ..record.layouts import compute_tensor_descriptor
 from ..run.executors import FusionExecutorCache
 from ..run.fusion import Fusion
 from ..vocabulary.location import user_line
-from .definition_cache import LRUCache
+from .definition_cache import LRUCache, check_limit
 
 FORMAT = "tritonfuser definitions"
 """What a file of definitions says that it is."""
@@ -58,6 +58,7 @@ class FusionCache(Unpicklable):
         load_from_default_workspace : bool
             Whether it has the definitions of the last ``serialize()``, where there are any.
         """
+        check_limit("FusionCache.get", max_fusions)
         if cls._only is None:
             made = cls(max_fusions)
             # Of another version, or in no state: as if there were none.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+import warnings
 from collections.abc import Sequence
 from contextlib import nullcontext, redirect_stdout
 from typing import Any
@@ -114,7 +115,8 @@ class LegacyFusionDefinition(FusionDefinition):
         inputs : list or tuple
             As for ``run``.
         override_user_schedule : bool
-            Accepted: all runs are scheduled automatically.
+            All runs are scheduled automatically. False warns where a subclass has a
+            ``schedule()``, which nvFuser called.
         capture_debug_output : bool
             Keep what is printed meanwhile for ``debug_output()``.
         print_repro : bool
@@ -125,6 +127,8 @@ class LegacyFusionDefinition(FusionDefinition):
             As for ``run``: ``device``, ``save_repro_inputs``, ``_enable_options``,
             ``_disable_options``.
         """
+        if not override_user_schedule and type(self).schedule is not FusionDefinition.schedule:
+            _warn_of_schedule(type(self))
         if print_repro:
             sys.stdout.write(f"{self.repro_script_for(inputs)}\n")
         self._debug_output = None
@@ -227,6 +231,17 @@ class LegacyFusionDefinition(FusionDefinition):
                 hint="Call fd.execute(inputs) or fd.manual_execute(inputs) first.",
             )
         return plan
+
+
+def _warn_of_schedule(kind: type) -> None:
+    """``schedule`` of a subclass splits loops and binds them to CUDA threads; there are none."""
+    warnings.warn(
+        f"{kind.__name__}.schedule() is not called: kernels are scheduled automatically. Change "
+        "what fd.heuristics(inputs) gives, and pass it to fd.run(inputs, params=[...]); "
+        "override_user_schedule=True asks for automatic schedules without this warning.",
+        UserWarning,
+        stacklevel=3,
+    )
 
 
 def clone(source: FusionDefinition, target: FusionDefinition) -> None:

@@ -12,7 +12,7 @@ from ...cache.plan.copies import copied
 from ...errors import ExecutionModeError, InputError
 from ...lowering.run_options import RunOptions
 from ..inspect.explain import Explanation, explain_lowered
-from ..inspect.repro import describe_inputs
+from ..inspect.input_text import describe_inputs
 from ..record.inputs import Inputs, flat_runs, flatten_inputs, locate_errors
 from ..vocabulary.untraced import untraced
 from .arguments import Device, Params, ScheduleLike, run_options, with_device

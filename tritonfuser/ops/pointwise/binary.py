@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from .. import typing_rules as rules
-from ..accuracy import COARSE, EXACT, Accuracy
+from ..accuracy import CHOICE, COARSE, Accuracy
 from ..complex import functions, pairs
 from ..parameters import Kind, Param
 from ..table import Op, Samples
@@ -42,9 +42,9 @@ ARITHMETIC: tuple[Op, ...] = (
            oracle_by_number=oracles.power_by_number,
            complex=functions.power, operator="pow", accuracy=Accuracy(2), instructions=84),
     binary("minimum", _default, per(boolean="{lhs} & {rhs}", other="minimum({lhs}, {rhs})"),
-           torch.minimum, "The smaller operand; nan where either is nan.", accuracy=EXACT),
+           torch.minimum, "The smaller operand; nan where either is nan.", accuracy=CHOICE),
     binary("maximum", _default, per(boolean="{lhs} | {rhs}", other="maximum({lhs}, {rhs})"),
-           torch.maximum, "The larger operand; nan where either is nan.", accuracy=EXACT),
+           torch.maximum, "The larger operand; nan where either is nan.", accuracy=CHOICE),
     binary("div", _default,
            per(single="div_rounded({lhs}, {rhs})", double="{lhs} / {rhs}",
                integral="int_div({lhs}, {rhs})", boolean="{lhs} | ~{rhs}"), oracles.div,

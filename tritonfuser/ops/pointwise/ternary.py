@@ -11,7 +11,7 @@ import torch
 from ...dtypes import Category, DataType
 from ...ir import Const
 from .. import typing_rules as rules
-from ..accuracy import EXACT, Accuracy
+from ..accuracy import CHOICE, EXACT, Accuracy
 from ..complex import pairs
 from ..parameters import Kind, Param
 from ..table import Call, Op, Samples
@@ -83,7 +83,7 @@ ROWS: tuple[Op, ...] = (
                   other="minimum(maximum({input}, {min}), {max})"), oracles.clamp,
               "The input limited to [min, max]; None for no limit.",
               Samples(ranges=(("min", -4.0, -1.0), ("max", 1.0, 4.0))), record=_record_clamp,
-              accuracy=EXACT),
+              accuracy=CHOICE),
     pointwise("threshold",
               (Param("input", Kind.OPERAND), Param("threshold", Kind.SCALAR),
                Param("value", Kind.SCALAR, doc="What replaces them.")), rules.same_op,

@@ -8,6 +8,7 @@ import torch
 
 from ...dtypes import Category, DataType, int_range, real_dtype
 from ...ir import Const, Dim, TensorType, Value
+from ...shapes.equal_extents import assume_extents_equal
 from ...shapes.index_map import Guard, Pull, Target
 from ...symbolic.loaded_index import Indexed, Outside
 from ...symbolic.queries import assume_equal, assume_less
@@ -36,11 +37,11 @@ def _infer(call: Call) -> tuple[TensorType, ...]:
         raise fail("scatter", f"an index of rank {arg.rank} as the tensor's", index.rank)
     check_indexed(call, arg, int_attr(call, "dim"), index.dims)
     kept = [d for d in range(arg.rank) if d != int_attr(call, "dim")]
-    _check_room("index", index, arg, "the tensor's", kept)
+    _check_room(index, arg, "the tensor's", kept)
     src = call.operand("src")
     if isinstance(src, Value) and src.is_tensor:
         _check_source(src.tensor, arg)
-        _check_room("index", index, src.tensor, "src's", range(arg.rank))
+        _check_room(index, src.tensor, "src's", range(arg.rank))
     elif arg.dtype.info.category is not Category.COMPLEX and _is_complex(src.dtype):
         raise fail("scatter", f"a src that {arg.dtype} holds", src.dtype)
     elif isinstance(src, Const) and not _holds(arg.dtype, src):
@@ -67,12 +68,14 @@ def _check_source(src: TensorType, arg: TensorType) -> None:
         raise fail("scatter", f"a src of {arg.dtype}, as the tensor", src.dtype, "Cast one first.")
 
 
-def _check_room(what: str, small: TensorType, large: TensorType, whose: str, dims: Any) -> None:
-    """That ``small`` is nowhere larger, as far as the sizes are known."""
+def _check_room(index: TensorType, large: TensorType, whose: str, dims: Any) -> None:
+    """That an index which has elements is nowhere larger, as far as the sizes are known."""
+    if any(assume_extents_equal(dim.size, 0) for dim in index.dims):
+        return
     for d in dims:
-        size, room = small.dims[d].size, large.dims[d].size
+        size, room = index.dims[d].size, large.dims[d].size
         if is_integer(size) and is_integer(room) and assume_less(room, size):
-            raise fail("scatter", f"an {what} of at most {whose} {room} in dim {d}", size)
+            raise fail("scatter", f"an index of at most {whose} {room} in dim {d}", size)
 
 
 def _record(builder: Any, call: Call) -> Any:

@@ -117,6 +117,12 @@ def rounded(given: Bounded, dtype: DataType) -> Bounded:
     return overflowed(Bounded(center, torch.where(bound == 0, known, bound + error)), dtype)
 
 
+def of_either_sign(found: Bounded, both: torch.Tensor, dtype: DataType) -> Bounded:
+    """Zeros chosen among zeros of ``both`` signs, which are equal: 0.0 or -0.0 may come of them."""
+    least = found.bound.clamp(min=smallest(dtype))
+    return Bounded(found.center, torch.where((found.center == 0) & both, least, found.bound))
+
+
 def stored(given: Bounded, computed: DataType, dtype: DataType) -> Bounded:
     """What an op computes in one dtype, in the dtype of its result."""
     if dtype is computed or given.center.dtype is dtype.info.torch:

@@ -23,6 +23,7 @@ from .bounded import (
     distance,
     is_arithmetic,
     magnitude,
+    of_either_sign,
     overflowed,
     rounded,
     roundoff,
@@ -83,6 +84,10 @@ def applied(
     present = [x for x in widened if x is not None]
     bound = _decided(center, bound, present)
     if center.is_floating_point() and is_arithmetic(computed):
+        if accuracy.chooses:
+            signs = torch.stack([_sign_of_zero(x.center).expand(center.shape) for x in present])
+            both = (signs > 0).any(0) & (signs < 0).any(0)
+            return of_either_sign(Bounded(center, bound), both, computed)
         if computed is DataType.Float and accuracy.ulps:
             stepwise = function(*(None if x is None else _in_float(x.center) for x in operands))
             # lerp(3e38, -3e38, 0.5) has a difference of -6e38 on the way.
@@ -93,6 +98,11 @@ def applied(
 
 
 _INF = math.inf
+
+
+def _sign_of_zero(x: torch.Tensor) -> torch.Tensor:
+    """1 of 0.0, -1 of -0.0, else 0."""
+    return torch.copysign(torch.ones_like(x), x).masked_fill(x != 0, 0.0)
 
 
 def _in_float(x: torch.Tensor) -> torch.Tensor:

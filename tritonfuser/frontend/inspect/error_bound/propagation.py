@@ -131,7 +131,7 @@ class _Walk:
             return [_whole(call, given, along(given.center))]
         joined = _count(call, given.center, node.out)
         if form.identity in ("lowest", "highest"):
-            return [chosen(given, along)]
+            return [chosen(given, along, self.computed(node.out.dtype))]
         rule = summed if form.identity == "zero" else multiplied
         return [rule(given, along, joined, self.computed(node.out.dtype))]
 

@@ -18,6 +18,7 @@ from .bounded import (
     Bounded,
     distance,
     magnitude,
+    of_either_sign,
     overflowed,
     roundoff,
     shows_no_rounding,
@@ -51,7 +52,10 @@ def summed(given: Bounded, along: Along, count: int, computed: DataType) -> Boun
     own = torch.where(_all_multiples(given.center, along, grid, size), 0.0, own)
     own = torch.where(center.isfinite(), own, 0.0)
     found = overflowed(Bounded(center, carried + own), computed)
-    return partly_overflowed(found, center, size, computed)
+    # Of -0.0 alone: a kernel may begin with 0.0, and with the first of them.
+    minus = ((given.center == 0) & given.center.signbit()).double()
+    both = (along(minus) > 0) & (along(1 - minus) == 0)
+    return of_either_sign(partly_overflowed(found, center, size, computed), both, computed)
 
 
 def _all_multiples(
@@ -106,12 +110,16 @@ def multiplied(given: Bounded, along: Along, count: int, computed: DataType) -> 
     return overflowed(Bounded(center, bound.masked_fill(risky, math.inf)), computed)
 
 
-def chosen(given: Bounded, along: Along) -> Bounded:
+def chosen(given: Bounded, along: Along, dtype: DataType) -> Bounded:
     """The greatest or the smallest elements: as far off as the interval's ends."""
-    center = along(given.center)
+    center, zero = along(given.center), given.center == 0
     step = given.bound.masked_fill(given.bound.isinf(), math.nan)
     ends = [distance(along(given.center + side * step), center) for side in (-1.0, 1.0)]
-    return Bounded(center, torch.maximum(*ends))
+    signed = torch.copysign(torch.ones_like(given.center), given.center) * smallest(dtype)
+    both = along(torch.where(zero, signed, given.center)) == along(
+        torch.where(zero, -signed, given.center)
+    )
+    return of_either_sign(Bounded(center, torch.maximum(*ends)), both, dtype)
 
 
 def moments(given: Bounded, dims: tuple[int, ...], count: int, dtype: DataType) -> list[Bounded]:

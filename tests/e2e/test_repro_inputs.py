@@ -1,0 +1,73 @@
+"""The inputs of repro scripts: drawn of every dtype, sharing memory where given ones do."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import pytest
+import torch
+
+from tritonfuser import DataType, FusionDefinition
+
+
+def drawn(fd: FusionDefinition, inputs: list[Any]) -> list[torch.Tensor]:
+    """The inputs of the script, which is run."""
+    scope: dict[str, Any] = {}
+    exec(fd.repro_script_for(inputs), scope)
+    found: list[torch.Tensor] = scope["inputs"]
+    for made, given in zip(found, inputs, strict=True):
+        assert (made.shape, made.stride(), made.dtype) == (given.shape, given.stride(), given.dtype)
+    return found
+
+
+def updating(count: int, dtype: torch.dtype = torch.float32) -> FusionDefinition:
+    """Adds each input to the one before it."""
+    with FusionDefinition() as fd:
+        given = [
+            fd.define_tensor(shape=[-1, -1], contiguity=False, dtype=dtype) for _ in range(count)
+        ]
+        for target, other in pairwise(given):
+            fd.add_output(fd.ops.cast(fd.ops.add(target, other), target.dtype()), target)
+    return fd
+
+
+def places(inputs: list[torch.Tensor]) -> list[int]:
+    """Bytes from the first of all elements."""
+    starts = [x.data_ptr() for x in inputs]
+    return [start - min(starts) for start in starts]
+
+
+WINDOWS = {
+    "the same": lambda m: [m[:4, :4], m[:4, :4]],
+    "later first": lambda m: [m[2:6, 1:5], m[:4, :4]],
+    "transposed": lambda m: [m[:4, :4], m[:4, :4].t(), m[3:7, 3:7]],
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int64, torch.complex64])
+@pytest.mark.parametrize("name", WINDOWS)
+def test_inputs_that_share_memory(name: str, dtype: torch.dtype) -> None:
+    given = WINDOWS[name](torch.ones(8, 8, dtype=dtype))
+    assert places(drawn(updating(len(given), dtype), given)) == places(given)
+
+
+def test_two_memories_and_one_that_is_not_shared() -> None:
+    one, other = torch.ones(8, 8), torch.ones(8, 8)
+    given = [other[:4, :4], one[:4, :4], torch.ones(4, 4), one[1:5, :4], other[:4, 2:6]]
+    made = drawn(updating(5), given)
+    assert places([made[0], made[4]]) == places([given[0], given[4]])
+    assert places([made[1], made[3]]) == places([given[1], given[3]])
+    storages = [x.untyped_storage().data_ptr() for x in made]
+    assert len(set(storages)) == 3
+
+
+@pytest.mark.parametrize("dtype", [torch.float8_e8m0fnu, torch.float4_e2m1fn_x2])
+@pytest.mark.parametrize("shape", [(), (3,), (0,), (4, 2)])
+def test_dtypes_that_torch_draws_no_numbers_of(shape: tuple[int, ...], dtype: torch.dtype) -> None:
+    given = torch.zeros(shape, dtype=torch.uint8).view(dtype)
+    for x in (given, given.permute(tuple(reversed(range(given.ndim))))):
+        with FusionDefinition() as fd:
+            fd.add_output(fd.from_pytorch(x))
+            fd.add_output(fd.ops.full([2], 1.0, DataType.Float))
+        drawn(fd, [x])
