@@ -15,6 +15,7 @@ from ....device import NVIDIA_WARP_SIZE
 from ...params import KernelParams
 from ...problem import Problem
 from ...streams import Stream
+from ..axis_order import with_merged_axes
 from ..digits import index_instructions
 from ..footprint import Side, tile_over
 from ..gathered import Gathered, concurrent_tile, max_resident_programs, sum_windows
@@ -40,6 +41,8 @@ class RowStreams:
     """
 
     def __init__(self, problem: Problem) -> None:
+        given, problem = problem, with_merged_axes(problem)
+        self._given = dict(zip(problem.streams, given.streams, strict=True))
         self._problem, self._main_side = problem, main_side(problem)
         self.tensors = [
             RowTensor(problem, stream, times, streams is problem.results)
@@ -101,11 +104,10 @@ class RowStreams:
         """The loads or stores of a tensor, by threads with ``adjacent`` adjacent elements."""
         warps = touched.elements / width / NVIDIA_WARP_SIZE
         accessing = touched.mean_per_step * max(warps, 1.0)
-        written = 0.0
+        valid, written = touched.valid * self._warps.padding(touched, adjacent), 0.0
         if touched.tensor.stream.is_store and not touched.tensor.gathered:
-            sector_bytes = self._warps.written_bytes(touched, adjacent)
-            written = accessing * touched.valid * sector_bytes
-        lines = accessing * touched.valid * self._warps.lines(touched, adjacent)
+            written = accessing * valid * self._warps.written_bytes(touched, adjacent)
+        lines = accessing * valid * self._warps.lines(touched, adjacent)
         instructions = accessing * touched.tensor.issued
         return WarpAccesses(touched, width, instructions, lines, written)
 
@@ -172,7 +174,8 @@ class RowStreams:
 
     def reread_bytes(self, tile: KernelTile) -> dict[Stream, float]:
         """Bytes of each tensor that all programs load again, after the L2 cache evicted them."""
-        return self._rereads.bytes(tile)
+        found = self._rereads.bytes(tile)
+        return {self._given[stream]: moved for stream, moved in found.items()}
 
 
 def _warps_drift(params: KernelParams, tile: KernelTile) -> bool:
