@@ -73,15 +73,12 @@ def with_merged_axes(problem: Problem) -> Problem:
     rows of 4,456 elements behind one another are one long row, of which each run of 32 elements
     begins at a sector.
     """
-    tensors = [*problem.streams, *problem.results]
     groups: list[list[int]] = []
     for place in range(len(problem.axes)):
-        before = groups[-1][-1] if groups else place
-        if groups and _are_neighbours(problem, before, place):
-            if all(_is_one_axis(stream, problem.axes, before, place) for stream in tensors):
-                groups[-1].append(place)
-                continue
-        groups.append([place])
+        if groups and _are_one_axis(problem, groups[-1][-1], place):
+            groups[-1].append(place)
+        else:
+            groups.append([place])
     if len(groups) == len(problem.axes):
         return problem
     axes = tuple(prod(problem.axes[place] for place in group) for group in groups)
@@ -94,6 +91,12 @@ def with_merged_axes(problem: Problem) -> Problem:
         streams=tuple(_merged(stream, groups, axes) for stream in problem.streams),
         results=tuple(_merged(stream, groups, axes) for stream in problem.results),
     )
+
+
+def _are_one_axis(problem: Problem, outer: int, inner: int) -> bool:
+    tensors = (*problem.streams, *problem.results)
+    is_one = (_is_one_axis(stream, problem.axes, outer, inner) for stream in tensors)
+    return _are_neighbours(problem, outer, inner) and all(is_one)
 
 
 def _are_neighbours(problem: Problem, outer: int, inner: int) -> bool:
