@@ -1,5 +1,4 @@
-"""The facts of a kernel with its axes in the order that its params give, and merged where they are
-one for all tensors.
+"""The facts of a kernel with its axes in the order that its params give.
 
 The order of axes decides how many sectors a tile touches of each tensor, which programs run soon
 after one another, and so how many half used sectors are still in the L2 cache.
@@ -14,7 +13,7 @@ from math import prod
 
 from ..params import HeuristicParams
 from ..problem import Problem
-from ..streams import Stream, StrideTerm
+from ..streams import Stream
 from .footprint import contiguous_run_along
 
 Numbers = tuple[int, ...]
@@ -64,72 +63,3 @@ def _moved(stream: Stream, places: Sequence[int], made: Problem) -> Stream:
     step = last[0].step if len(last) == 1 and last[0].div == 1 else None
     run = contiguous_run_along(found, made.axes, along_x)
     return replace(found, x_stride=step if last else 0, contiguous_run=run)
-
-
-def with_merged_axes(problem: Problem) -> Problem:
-    """The facts with neighbouring axes of a side merged that all tensors run along as along one.
-
-    A tile of such axes is contiguous where a tensor is, and begins where it would along one axis:
-    rows of 4,456 elements behind one another are one long row, of which each run of 32 elements
-    begins at a sector.
-    """
-    groups: list[list[int]] = []
-    for place in range(len(problem.axes)):
-        if groups and _are_one_axis(problem, groups[-1][-1], place):
-            groups[-1].append(place)
-        else:
-            groups.append([place])
-    if len(groups) == len(problem.axes):
-        return problem
-    axes = tuple(prod(problem.axes[place] for place in group) for group in groups)
-    found = {group[0]: number for number, group in enumerate(groups)}
-    return replace(
-        problem,
-        axes=axes,
-        row_axes=sum(group[0] in problem.places[1] for group in groups),
-        across=tuple(found[place] for place in problem.across if place in found),
-        streams=tuple(_merged(stream, groups, axes) for stream in problem.streams),
-        results=tuple(_merged(stream, groups, axes) for stream in problem.results),
-    )
-
-
-def _are_one_axis(problem: Problem, outer: int, inner: int) -> bool:
-    tensors = (*problem.streams, *problem.results)
-    is_one = (_is_one_axis(stream, problem.axes, outer, inner) for stream in tensors)
-    return _are_neighbours(problem, outer, inner) and all(is_one)
-
-
-def _are_neighbours(problem: Problem, outer: int, inner: int) -> bool:
-    """Whether two axes lie beside one another along a side of tiles, whichever sides they have."""
-    rows, across = problem.places[1], problem.across
-    if (outer in rows) != (inner in rows) or (outer in across) != (inner in across):
-        return False
-    return outer not in across or across.index(inner) == across.index(outer) + 1
-
-
-def _is_one_axis(stream: Stream, axes: Numbers, outer: int, inner: int) -> bool:
-    """Whether the offset of a tensor is linear in the position along two axes as along one."""
-    above, below = (
-        [term for term in stream.stride_terms if term.axis == axis] for axis in (outer, inner)
-    )
-    if not above and not below:
-        return True
-    if len(above) != 1 or len(below) != 1:
-        return False
-    (first,), (last,) = above, below
-    if first.is_indexed or last.is_indexed or not first.div == last.div == 1:
-        return False
-    is_whole = (first.extent, last.extent) == (axes[outer], axes[inner])
-    return is_whole and first.step == last.extent * last.step
-
-
-def _merged(stream: Stream, groups: Sequence[Sequence[int]], axes: Numbers) -> Stream:
-    """A tensor by the merged axes, of which each has a group of places."""
-    terms: list[StrideTerm] = []
-    for number, group in enumerate(groups):
-        found = [term for term in stream.stride_terms if term.axis == group[-1]]
-        if len(group) > 1 and found:
-            terms.append(StrideTerm(number, 1, axes[number], found[0].step))
-        else:
-            terms.extend(replace(term, axis=number) for term in found)
-    return replace(stream, stride_terms=tuple(terms))

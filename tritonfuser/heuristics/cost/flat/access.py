@@ -136,7 +136,8 @@ class FlatAccess:
 
     def _stored(self, tile: Tile) -> tuple[float, float]:
         """Bytes of the elements of a tile, and of their sectors."""
-        elements, sector_bytes = self._strides.touched(tile)
+        side = self._sides[self.lane_side]
+        elements, sector_bytes = self._strides.touched_along(tile, self._axes, side)
         return elements * self._strides.item_bytes, sector_bytes
 
     def _of_warp(self, block: float) -> Tile:

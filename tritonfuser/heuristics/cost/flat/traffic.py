@@ -15,7 +15,6 @@ from ....device import VECTOR_BYTES
 from ...params import KernelParams, TransposeParams
 from ...problem import Problem
 from ...streams import Stream
-from ..axis_order import with_merged_axes
 from ..footprint import Side, Tile, tile_over
 from ..gathered import Gathered, concurrent_tile, max_resident_programs, sum_windows
 from ..refetched import L2Refetches
@@ -58,8 +57,6 @@ class FlatStreams:
     """
 
     def __init__(self, problem: Problem) -> None:
-        given, problem = problem, with_merged_axes(problem)
-        self._given = dict(zip(problem.streams, given.streams, strict=True))
         self._problem, self._axes = problem, Axes(problem)
         self._refetches = L2Refetches(problem)
         self._tensors = [
@@ -121,10 +118,7 @@ class FlatStreams:
         sides = self._axes.sides(params)
         refetches = self._refetches.in_order(sides)
         broadcasts = self._of_tile(sides).broadcasts
-        return {
-            self._given[stream]: refetches.of_broadcasts([load]) * programs
-            for stream, load in broadcasts
-        }
+        return {stream: refetches.of_broadcasts([load]) * programs for stream, load in broadcasts}
 
     def refetched_bytes(self, params: KernelParams, programs: int) -> float:
         """Bytes that all programs fetch again because the L2 cache evicted them before their reuse.

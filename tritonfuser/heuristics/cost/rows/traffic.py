@@ -15,7 +15,6 @@ from ....device import NVIDIA_WARP_SIZE
 from ...params import KernelParams
 from ...problem import Problem
 from ...streams import Stream
-from ..axis_order import with_merged_axes
 from ..digits import index_instructions
 from ..footprint import Side, tile_over
 from ..gathered import Gathered, concurrent_tile, max_resident_programs, sum_windows
@@ -41,8 +40,6 @@ class RowStreams:
     """
 
     def __init__(self, problem: Problem) -> None:
-        given, problem = problem, with_merged_axes(problem)
-        self._given = dict(zip(problem.streams, given.streams, strict=True))
         self._problem, self._main_side = problem, main_side(problem)
         self.tensors = [
             RowTensor(problem, stream, times, streams is problem.results)
@@ -174,8 +171,7 @@ class RowStreams:
 
     def reread_bytes(self, tile: KernelTile) -> dict[Stream, float]:
         """Bytes of each tensor that all programs load again, after the L2 cache evicted them."""
-        found = self._rereads.bytes(tile)
-        return {self._given[stream]: moved for stream, moved in found.items()}
+        return self._rereads.bytes(tile)
 
 
 def _warps_drift(params: KernelParams, tile: KernelTile) -> bool:
