@@ -12,14 +12,14 @@ from typing import Any
 from unittest import mock
 
 from tritonfuser.heuristics import schedulers
-from tritonfuser.lowering import emission, pipeline
+from tritonfuser.lowering import emission, pipeline, segment_choice
 
 Stages = Mapping[str, tuple[tuple[ModuleType, str], ...]]
 
 STAGES: Stages = {
     "concretize": ((pipeline, "concretize"),),
-    "simplify": ((pipeline, "simplify"), (pipeline, "split_complex"), (pipeline, "add_seeds")),
-    "segment": ((pipeline, "choose"),),
+    "simplify": ((pipeline, "run_graph_passes"),),
+    "segment": ((segment_choice, "choose"),),
     "schedule": tuple((schedulers, n) for n in ("reject_reason", "propose", "refusals", "split")),
     "tile": ((emission, "tile"),),
     "emit": ((emission, "emit_kernel"),),

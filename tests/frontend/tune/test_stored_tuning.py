@@ -7,7 +7,7 @@ import torch
 
 from tests.frontend.tune.fakes import softmax
 from tritonfuser import FusionDefinition, options
-from tritonfuser.cache import executor
+from tritonfuser.cache import stored_schedules
 from tritonfuser.errors import CaptureError
 from tritonfuser.frontend.tune import stored_tuning
 from tritonfuser.lowering.run_options import DEFAULT
@@ -42,8 +42,8 @@ def test_what_needs_no_compiling_may_be_captured(asked, monkeypatch):
     fd, inputs = softmax()
     core = fd._core()
     request, _ = core._request(inputs, DEFAULT)
-    monkeypatch.setattr(executor, "checked_device", lambda *given: torch.device("cuda", 0))
-    monkeypatch.setattr(executor, "refuse_first_run", refused)
+    monkeypatch.setattr(stored_schedules, "checked_device", lambda *given: torch.device("cuda", 0))
+    monkeypatch.setattr(stored_schedules, "refuse_first_run", refused)
     with pytest.raises(CaptureError):
         core._tunes_first(request, inputs, DEFAULT)
     monkeypatch.setattr(core._variants, "peek", lambda request: object())

@@ -12,6 +12,7 @@ from ....ir import Value
 from ....ops.builder import as_call
 from ....ops.mma import product_bias
 from ....shapes.index_map import Index
+from ....symbolic.queries import is_known_equal
 from ...access.reads import Read
 from ...segments.store import Store
 from ...tile.descriptors import is_short
@@ -70,9 +71,9 @@ class ProductBody(Body):
         if nest.tile("z").axis.extent > 1:
             self.writer.line(f"z = {self._quotient('tile', nest.rows * nest.columns)}")
             tile = f"tile % {nest.rows * nest.columns}"
-        if nest.rows == 1 or nest.columns == 1:
-            if nest.rows * nest.columns > 1:
-                self.writer.line(f"{'column' if nest.rows == 1 else 'row'} = {tile}")
+        if is_known_equal(nest.rows, 1) or is_known_equal(nest.columns, 1):
+            if not is_known_equal(nest.rows * nest.columns, 1):
+                self.writer.line(f"{'column' if is_known_equal(nest.rows, 1) else 'row'} = {tile}")
         else:
             self.writer.line(
                 f"row, column = grouped_tile({tile}, {nest.rows}, {nest.columns}, "
@@ -87,13 +88,13 @@ class ProductBody(Body):
 
     def _quotient(self, name: str, divisor: int) -> str:
         """A position that is the same for all of a tile."""
-        text = name if divisor == 1 else f"{name} // {divisor}"
+        text = name if is_known_equal(divisor, 1) else f"{name} // {divisor}"
         return f"({text}).to(tl.int64)" if self.index.wide else text
 
     def _start(self, name: str, text: str) -> str:
         """Where a tile begins along an axis; descriptors take 32 bits, where these hold it."""
         place, block = text.split(" * ")
-        if (self.nest.rows if place == "row" else self.nest.columns) == 1:
+        if is_known_equal(self.nest.rows if place == "row" else self.nest.columns, 1):
             return "0"
         return text if is_short(self.nest.tile(name)) else f"{place}.to(tl.int64) * {block}"
 
