@@ -115,8 +115,9 @@ class TensorStrides:
     def touched_along(
         self, tile: Tile, extents: Sequence[int], side: Sequence[int]
     ) -> tuple[float, float]:
-        """The same of a tile whose positions along a side begin at multiples of their number: its
-        runs begin at sectors where they are as long as some, and all else lies whole sectors apart.
+        """(elements, bytes) of the sectors of a tile whose positions along a side begin at a
+        multiple of their number: where the tensor is contiguous along all of the side, a tile of
+        whole sectors begins at one, however long the rows are.
 
         Parameters
         ----------
@@ -125,15 +126,16 @@ class TensorStrides:
         side : sequence of int
             The axes of the side, outermost first.
         """
-        gap, inside, span = SECTOR_BYTES // self.item_bytes, set(), 1.0
+        gap, span = SECTOR_BYTES // self.item_bytes, 1.0
+        run: set[tuple[int, float]] = set()
         for place in reversed(side):
             if (place, 1, float(extents[place]), span) not in self._terms:
                 break
-            inside.add((place, span))
+            run.add((place, span))
             span *= extents[place]
-        is_even = prod(tile[place] for place in side) % gap == 0 and all(
-            step % gap == 0 for axis, _, _, step in self._terms if (axis, step) not in inside
-        )
+        is_even = round(prod(tile[place] for place in side)) % gap == 0
+        for axis, _, _, step in self._terms:
+            is_even = is_even and (step < gap or (axis, step) in run or step % gap == 0)
         return self._touched(tile, SECTOR_BYTES, gap, is_even)
 
     def _touched(self, tile: Tile, granule: int, gap: int, is_even: bool) -> tuple[float, float]:
