@@ -185,3 +185,46 @@ def test_weights_are_in_the_l1_cache_unless_too_much_passes_it(width: int, is_ke
     found = FlatStreams(piece.problem).traffic(params, 128).windows.hit_lines
     share = found / sum(loads.shared)
     assert share > 0.9 if is_kept else share < 0.1
+
+
+def across(rows: int, columns: int) -> Problem:
+    """A transpose of so many rows, each of which becomes a column."""
+    return problem_of(lambda fd, x: fd.ops.neg(fd.ops.permute(x, [1, 0])), empty(rows, columns))
+
+
+@pytest.mark.parametrize("rows", [10602, 10608])
+def test_rows_of_a_tile_share_the_sectors_that_warps_store_in_part(rows: int) -> None:
+    """Rows of 10608 results in bfloat16 begin at sectors; of 10602, wider tiles cut fewer."""
+    streams = FlatStreams(across(rows, 7512))
+    wide, narrow = (
+        streams.loads(TransposeParams(block_x=x, block_y=32, num_warps=8), 256).partial_sector_bytes
+        for x in (256, 64)
+    )
+    assert wide == narrow == 0.0 if rows % 16 == 0 else wide == narrow > 0
+    if rows % 16:
+        each = wide / 256
+        assert each < narrow / 64 / 3.9
+
+
+def test_a_contiguous_result_is_stored_in_whole_sectors_however_long_its_rows_are() -> None:
+    """Also where a weight along the rows keeps these from being one axis."""
+    given = [empty(8192, 8193), empty(8193)]
+
+    def scaled(fd: Any, x: Any, weight: Any) -> Any:
+        return fd.ops.mul(x, fd.ops.broadcast(weight, [True, False]))
+
+    (piece,) = record(scaled, given).segments(given, arch="sm_90").segments
+    assert piece.problem is not None
+    params = PointwiseParams(block_x=1024, num_warps=4)
+    assert FlatStreams(piece.problem).loads(params, 128).partial_sector_bytes == 0.0
+
+
+def test_short_runs_that_are_read_far_apart_cost_memory_time() -> None:
+    """The next tile of a row of 256 elements comes when all rows had their first one."""
+    problem = across(1 << 21, 256)
+    streams = FlatStreams(problem)
+    short, long = (
+        streams.refetched_bytes(params, tile_of(problem, params).programs)
+        for params in (TransposeParams(block_x=128, block_y=y, num_warps=8) for y in (32, 256))
+    )
+    assert short > 0.1 * problem.moved_bytes > 10 * long

@@ -120,10 +120,11 @@ class Constants:
         How far apart programs that loop over rows are, as a share of a row.
     written_in_part : float
         Additional memory bytes for each byte of the sectors that warps of a flat kernel write in
-        part. H200, 33 kernels of random definitions with a twentieth of their bytes or more in such
-        sectors: the choice over the fastest is 1.02, 1.17 and 1.45 (median, 90th percentile,
-        worst); without this term 1.02, 1.43 and 2.53, and if such sectors are a third of the bytes,
-        kernels take 1.4 times as long as predicted.
+        part; of tiles with two sides, those that rows of a tile write in part. H200, 33 kernels of
+        random definitions with a twentieth of their bytes or more in such sectors: the choice over
+        the fastest is 1.02, 1.17 and 1.45 (median, 90th percentile, worst); without this term 1.02,
+        1.43 and 2.53, and if such sectors are a third of the bytes, kernels take 1.4 times as long
+        as predicted.
     refetched : float
         Share of partially used 64-byte pairs of sectors whose unused sector is fetched too.
     spill_traffic : float

@@ -110,6 +110,35 @@ class TensorStrides:
         """(elements, bytes): the distinct elements of a tile, and the bytes of the sectors that
         contain them, or of other aligned pieces of ``granule`` bytes."""
         gap, is_even = self._pieces.get(granule) or self._piece(granule)
+        return self._touched(tile, granule, gap, is_even)
+
+    def touched_along(
+        self, tile: Tile, extents: Sequence[int], side: Sequence[int]
+    ) -> tuple[float, float]:
+        """(elements, bytes) of the sectors of a tile whose positions along a side begin at a
+        multiple of their number: where the tensor is contiguous along all of the side, a tile of
+        whole sectors begins at one, however long the rows are.
+
+        Parameters
+        ----------
+        extents : sequence of int
+            Of all axes.
+        side : sequence of int
+            The axes of the side, outermost first.
+        """
+        gap, span = SECTOR_BYTES // self.item_bytes, 1.0
+        run: set[tuple[int, float]] = set()
+        for place in reversed(side):
+            if (place, 1, float(extents[place]), span) not in self._terms:
+                break
+            run.add((place, span))
+            span *= extents[place]
+        is_even = round(prod(tile[place] for place in side)) % gap == 0
+        for axis, _, _, step in self._terms:
+            is_even = is_even and (step < gap or (axis, step) in run or step % gap == 0)
+        return self._touched(tile, SECTOR_BYTES, gap, is_even)
+
+    def _touched(self, tile: Tile, granule: int, gap: int, is_even: bool) -> tuple[float, float]:
         elements, runs, span = self._runs(tile, gap)
         item = self.item_bytes
         run = span * item if span > 1.0 else float(item)

@@ -76,7 +76,7 @@ class PartialSector(NamedTuple):
     Attributes
     ----------
     unused_bytes : float
-        Bytes of these pairs that another program uses.
+        Bytes of these pairs that another program uses, and what short runs cost (``RUN_BYTES``).
     axis, div : int
         The stride term along which the tensor goes on behind the tile.
     distance_bound : float

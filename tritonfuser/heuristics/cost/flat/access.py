@@ -70,7 +70,7 @@ class FlatAccess:
         self._gathered = gathered
         self._warps: dict[float, Tile] = {}
         self._lines: dict[float, float] = {}
-        self._written: dict[float, tuple[float, float]] = {}
+        self._stores: dict[float, tuple[float, float]] = {}
 
     def lines(self, block: float) -> float:
         """Cache lines that one load of a warp touches.
@@ -116,16 +116,29 @@ class FlatAccess:
         """Adjacent positions along ``lane_side``."""
         return tile_over(self._axes, [(self._sides[self.lane_side], positions)])
 
-    def written_bytes(self, block: float) -> tuple[float, float]:
-        """(written, partial) bytes of the sectors that one store of a warp touches: see
-        ``traffic.written_bytes`` and ``traffic.partial_sector_bytes_of``."""
-        found = self._written.get(block)
-        if found is None:
-            elements, sector_bytes = self._strides.touched(self._of_warp(block))
-            stored = elements * self._strides.item_bytes
-            written = written_bytes(stored, sector_bytes)
-            found = self._written[block] = written, partial_sector_bytes_of(stored, sector_bytes)
-        return found
+    def written_bytes(self, block: float) -> float:
+        """Bytes of the sectors that one store of a warp touches: see ``traffic.written_bytes``."""
+        return written_bytes(*self._stored_by_warp(block))
+
+    def partial_sector_bytes(self, block: float) -> float:
+        """Bytes of the sectors that one store of a warp touches in part."""
+        return partial_sector_bytes_of(*self._stored_by_warp(block))
+
+    def partial_sector_bytes_along(self, positions: float) -> float:
+        """The same of all stores to neighbouring positions along ``lane_side``, whichever warps
+        they are of: the L2 cache joins them before it writes to memory."""
+        return partial_sector_bytes_of(*self._stored(self._along(positions)))
+
+    def _stored_by_warp(self, block: float) -> tuple[float, float]:
+        if block not in self._stores:
+            self._stores[block] = self._stored(self._of_warp(block))
+        return self._stores[block]
+
+    def _stored(self, tile: Tile) -> tuple[float, float]:
+        """Bytes of the elements of a tile, and of their sectors."""
+        side = self._sides[self.lane_side]
+        elements, sector_bytes = self._strides.touched_along(tile, self._axes, side)
+        return elements * self._strides.item_bytes, sector_bytes
 
     def _of_warp(self, block: float) -> Tile:
         """Positions of a warp along each axis."""

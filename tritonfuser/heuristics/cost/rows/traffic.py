@@ -101,11 +101,10 @@ class RowStreams:
         """The loads or stores of a tensor, by threads with ``adjacent`` adjacent elements."""
         warps = touched.elements / width / NVIDIA_WARP_SIZE
         accessing = touched.mean_per_step * max(warps, 1.0)
-        written = 0.0
+        valid, written = touched.valid * self._warps.padding(touched, adjacent), 0.0
         if touched.tensor.stream.is_store and not touched.tensor.gathered:
-            sector_bytes = self._warps.written_bytes(touched, adjacent)
-            written = accessing * touched.valid * sector_bytes
-        lines = accessing * touched.valid * self._warps.lines(touched, adjacent)
+            written = accessing * valid * self._warps.written_bytes(touched, adjacent)
+        lines = accessing * valid * self._warps.lines(touched, adjacent)
         instructions = accessing * touched.tensor.issued
         return WarpAccesses(touched, width, instructions, lines, written)
 

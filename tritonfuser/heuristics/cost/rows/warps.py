@@ -18,6 +18,7 @@ class RowWarps:
 
     def __init__(self, problem: Problem) -> None:
         self._axes, self._places = problem.axes, problem.places
+        self._extents = max(problem.parallel, 1), max(problem.reduced, 1)
         self._lines: dict[_Warp, float] = {}
         self._written: dict[_Warp, float] = {}
         self._shared: dict[_Warp, float] = {}
@@ -57,6 +58,16 @@ class RowWarps:
             self._shared[warp] = max(pair_bytes - own, 0.0)
         pieces = touched.elements / along * (1 - along / block)
         return pieces * self._shared[warp] * touched.mean_per_step * touched.valid
+
+    def padding(self, touched: TileTensor, width: int) -> float:
+        """Positions of such a warp's block, over those of them that exist where rows or columns are
+        shorter than the block: ``lines`` and ``written_bytes`` leave out what does not exist, and
+        ``TileTensor.valid`` takes it off once more."""
+        if not touched.tensor.is_full:
+            return 1.0
+        _, side, inner, outer = _of_warp(touched, width)
+        along, across = self._extents[side], self._extents[1 - side]
+        return max(inner / along, 1.0) * max(outer / across, 1.0)
 
     def _touched(self, warp: _Warp, granule: int) -> tuple[float, float]:
         return warp[0].touched(self._tile(warp), granule)
