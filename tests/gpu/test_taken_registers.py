@@ -15,7 +15,7 @@ pytestmark = pytest.mark.gpu
 def test_a_run_has_them_and_the_numbers_stay() -> None:
     if torch.cuda.get_device_capability() != (9, 0):
         pytest.skip("chosen for sm_90")
-    entry = named("graph-19-26")
+    entry = named("graph-77-110")
     fd = record(entry)
     inputs = list(make_inputs(entry, fd.fusion.ir, "cuda"))
     plan = FusionExecutorCache(fd.fusion.ir).plan(inputs)
