@@ -24,6 +24,7 @@ from tritonfuser.heuristics.problem import ElementWork
 from tritonfuser.heuristics.search import rows
 from tritonfuser.lowering import segment_choice
 from tritonfuser.lowering.cost import segment_time
+from tritonfuser.lowering.fuse.segmentation import HEURISTIC
 
 
 def stacked_softmax(fd: Any, x: Any) -> Any:
@@ -37,10 +38,11 @@ def stacked_softmax(fd: Any, x: Any) -> Any:
 
 def one_segment(*sizes: int) -> Any:
     """The kernel that has a row for the three numbers; they may be unrolled as well, or copied in
-    another order and be whole in threads."""
+    another order, by a kernel of their own or to be whole in threads."""
     given = [torch.empty(3, *sizes, dtype=torch.bfloat16, device="meta")]
     unrolled = mock.patch.object(segment_choice, "with_short_unrolled", lambda first, *_: first)
-    with unrolled, mock.patch.object(rows, "may_be_staged", lambda _: False):
+    alone = mock.patch.object(segment_choice, "refined", lambda *given: given[-1](HEURISTIC))
+    with unrolled, alone, mock.patch.object(rows, "may_be_staged", lambda _: False):
         (piece,) = record(stacked_softmax, given).segments(given, arch="sm_90").segments
     return piece
 

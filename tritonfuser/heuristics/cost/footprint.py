@@ -117,7 +117,8 @@ class TensorStrides:
     ) -> tuple[float, float]:
         """(elements, bytes) of the sectors of a tile whose positions along a side begin at a
         multiple of their number: where the tensor is contiguous along all of the side, a tile of
-        whole sectors begins at one, however long the rows are.
+        whole sectors begins at one, and a tile of a half or a quarter is within one, however long
+        the rows are.
 
         Parameters
         ----------
@@ -133,7 +134,8 @@ class TensorStrides:
                 break
             run.add((place, span))
             span *= extents[place]
-        is_even = round(prod(tile[place] for place in side)) % gap == 0
+        along = round(prod(tile[place] for place in side))
+        is_even = along % gap == 0 or gap % along == 0
         for axis, _, _, step in self._terms:
             is_even = is_even and (step < gap or (axis, step) in run or step % gap == 0)
         return self._touched(tile, SECTOR_BYTES, gap, is_even)

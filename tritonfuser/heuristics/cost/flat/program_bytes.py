@@ -98,8 +98,9 @@ class _Footprint(NamedTuple):
         unused = pair_bytes * tensor.times - self.moved_bytes * (1 + tensor.overfetch)
         # A sector that is stored in part is read too.
         unused = max(unused, 0.0) * (2 if tensor.stream.is_store else 1)
-        opened = RUN_BYTES * terms.footprint(self.tile, FETCHED_BYTES).runs * tensor.times
-        unused += opened if opened > RUN_SHARE * self.moved_bytes else 0.0
+        if not tensor.gathered:
+            opened = RUN_BYTES * terms.footprint(self.tile, FETCHED_BYTES).runs * tensor.times
+            unused += opened if opened > RUN_SHARE * self.moved_bytes else 0.0
         if not unused:
             return []
         axis, div = terms.first_partial_term(self.tile) or (-1, 1)
