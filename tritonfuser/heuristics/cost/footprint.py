@@ -5,7 +5,7 @@ All of it follows from the stride terms of the tensor.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from math import ceil, gcd, prod
 from operator import itemgetter
 from typing import NamedTuple
@@ -136,8 +136,7 @@ class TensorStrides:
             span *= extents[place]
         along = round(prod(tile[place] for place in side))
         is_even = along % gap == 0 or gap % along == 0
-        for axis, _, _, step in self._terms:
-            is_even = is_even and (step < gap or (axis, step) in run or step % gap == 0)
+        is_even = is_even and self._lie_granules_apart(gap, run)
         return self._touched(tile, SECTOR_BYTES, gap, is_even)
 
     def _touched(self, tile: Tile, granule: int, gap: int, is_even: bool) -> tuple[float, float]:
@@ -183,12 +182,18 @@ class TensorStrides:
         """
         if granule not in self._pieces:
             gap = granule // self.item_bytes
-            is_even = granule < CACHE_LINE_BYTES
-            for _, _, _, step in self._terms:
-                if step >= gap and step % gap:
-                    is_even = False
+            is_even = granule < CACHE_LINE_BYTES and self._lie_granules_apart(gap)
             self._pieces[granule] = gap, is_even
         return self._pieces[granule]
+
+    def _lie_granules_apart(
+        self, gap: int, run: Container[tuple[int, float]] = frozenset()
+    ) -> bool:
+        """Whether every stride of a granule or more is a multiple of one, but for those of a run:
+        (axis, step) each."""
+        return all(
+            step < gap or step % gap == 0 or (axis, step) in run for axis, _, _, step in self._terms
+        )
 
     def first_partial_term(self, tile: Tile) -> tuple[int, int] | None:
         """(axis, div) of the stride term with the smallest stride that a tile does not cover to its
