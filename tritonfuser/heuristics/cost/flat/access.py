@@ -70,7 +70,7 @@ class FlatAccess:
         self._gathered = gathered
         self._warps: dict[float, Tile] = {}
         self._lines: dict[float, float] = {}
-        self._stores: dict[float, tuple[float, float]] = {}
+        self._stores: dict[Tile, tuple[float, float]] = {}
 
     def lines(self, block: float) -> float:
         """Cache lines that one load of a warp touches.
@@ -118,27 +118,25 @@ class FlatAccess:
 
     def written_bytes(self, block: float) -> float:
         """Bytes of the sectors that one store of a warp touches: see ``traffic.written_bytes``."""
-        return written_bytes(*self._stored_by_warp(block))
+        return written_bytes(*self._stored(self._of_warp(block)))
 
     def partial_sector_bytes(self, block: float) -> float:
         """Bytes of the sectors that one store of a warp touches in part."""
-        return partial_sector_bytes_of(*self._stored_by_warp(block))
+        return partial_sector_bytes_of(*self._stored(self._of_warp(block)))
 
     def partial_sector_bytes_along(self, positions: float) -> float:
         """The same of all stores to neighbouring positions along ``lane_side``, whichever warps
         they are of: the L2 cache joins them before it writes to memory."""
         return partial_sector_bytes_of(*self._stored(self._along(positions)))
 
-    def _stored_by_warp(self, block: float) -> tuple[float, float]:
-        if block not in self._stores:
-            self._stores[block] = self._stored(self._of_warp(block))
-        return self._stores[block]
-
     def _stored(self, tile: Tile) -> tuple[float, float]:
         """Bytes of the elements of a tile, and of their sectors."""
-        side = self._sides[self.lane_side]
-        elements, sector_bytes = self._strides.touched_along(tile, self._axes, side)
-        return elements * self._strides.item_bytes, sector_bytes
+        found = self._stores.get(tile)
+        if found is None:
+            side = self._sides[self.lane_side]
+            elements, sector_bytes = self._strides.touched_along(tile, self._axes, side)
+            found = self._stores[tile] = elements * self._strides.item_bytes, sector_bytes
+        return found
 
     def _of_warp(self, block: float) -> Tile:
         """Positions of a warp along each axis."""
