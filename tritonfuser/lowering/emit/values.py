@@ -23,7 +23,7 @@ from ..access.node_kinds import is_reducer
 from ..access.reads import Read, merge_guards, reads, sources_of
 from ..access.rounded_casts import RoundedCasts
 from .expressions import cast_text, filled, last_value, number, typed, unchanged, zero
-from .generated_values import GeneratedValues, operands_by_name
+from .generated.generated_values import GeneratedValues, operands_by_name
 from .memory.masked_loads import after_op
 from .memory.repeated_loads import RepeatWriter
 from .names import Name, Run, common_run

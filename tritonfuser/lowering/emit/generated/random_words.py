@@ -6,16 +6,16 @@ from dataclasses import dataclass
 
 import torch
 
-from ...dtypes import DataType, compute_dtype
-from ...ir import Const, Node
-from ...ops.builder import as_call
-from ...ops.creation import philox
-from ...ops.forms import Random
-from ...symbolic.index_expr import Affine, Axis, Digit
-from ...symbolic.queries import is_known_equal, is_known_less, is_known_multiple
-from ...symbolic.sizes import is_size
-from ..tile.tile import Tile
-from .expressions import literal
+from ....dtypes import DataType, compute_dtype
+from ....ir import Const, Node
+from ....ops.builder import as_call
+from ....ops.creation import philox
+from ....ops.forms import Random
+from ....symbolic.index_expr import Affine, Axis, Digit
+from ....symbolic.queries import is_known_equal, is_known_less, is_known_multiple
+from ....symbolic.sizes import is_size
+from ...tile.tile import Tile
+from ..expressions import literal
 
 LEAST_RUN = 512
 """Least elements of a peeled tile that is drawn in runs. Of shorter tiles a thread has one element,

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ...dtypes import EIGHT_BIT_FLOATS, Category, DataType, compute_dtype
-from ...ir import Const, Node, Operand, Value
-from ...ops.builder import as_call
-from ...ops.forms import Factory, Random
-from ...symbolic.index_expr import Affine
-from ...symbolic.row_major import linear
-from ...symbolic.substitution import strip_bounds
-from ..access.reads import Read
-from .expressions import cast_text, triton_name
-from .memory.repeated_loads import RepeatWriter
-from .names import Name, Repeat
+from ....dtypes import EIGHT_BIT_FLOATS, Category, DataType, compute_dtype
+from ....ir import Const, Node, Operand, Value
+from ....ops.builder import as_call
+from ....ops.forms import Factory, Random
+from ....symbolic.index_expr import Affine
+from ....symbolic.row_major import linear
+from ....symbolic.substitution import strip_bounds
+from ...access.reads import Read
+from ..expressions import cast_text, triton_name
+from ..memory.repeated_loads import RepeatWriter
+from ..names import Name, Repeat
 from .random_words import WORDS, Run, run_along, scaled
 
 

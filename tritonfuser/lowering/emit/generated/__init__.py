@@ -1,0 +1,1 @@
+"""Values that no tensor has: positions, constants, random numbers."""
