@@ -69,6 +69,8 @@ class Stream:
         they hit the L1 cache.
     stride_terms : tuple of StrideTerm
         The terms whose sum is its offset. Approximate where a sum of axes is divided.
+    start : int
+        Elements from the last boundary of a sector to where its offset begins, as behind a slice.
     """
 
     item_bytes: int
@@ -86,6 +88,7 @@ class Stream:
     held_bytes: int = 0
     known_bytes: int = 0
     stride_terms: tuple[StrideTerm, ...] = ()
+    start: int = 0
 
     def __hash__(self) -> int:
         # A few facts in which nearly all tensors of a kernel differ: hashing all would be slow.

@@ -84,10 +84,10 @@ class TensorStrides:
         Bytes of an element.
     """
 
-    __slots__ = ("_axes", "_pieces", "_terms", "item_bytes")
+    __slots__ = ("_axes", "_pieces", "_start", "_terms", "item_bytes")
 
     def __init__(self, stream: Stream) -> None:
-        self.item_bytes = stream.item_bytes
+        self.item_bytes, self._start = stream.item_bytes, stream.start
         self._terms = [
             (term.axis, term.div, float(term.extent), abs(term.step))
             for term in stream.stride_terms
@@ -189,9 +189,9 @@ class TensorStrides:
     def _lie_granules_apart(
         self, gap: int, run: Container[tuple[int, float]] = frozenset()
     ) -> bool:
-        """Whether every stride of a granule or more is a multiple of one, but for those of a run:
-        (axis, step) each."""
-        return all(
+        """Whether the tensor begins at a granule, and every stride of a granule or more is a
+        multiple of one, but for those of a run: (axis, step) each."""
+        return self._start % gap == 0 and all(
             step < gap or step % gap == 0 or (axis, step) in run for axis, _, _, step in self._terms
         )
 
@@ -278,7 +278,7 @@ def vector_elements(stream: Stream, places: Sequence[int], run: int, most: int) 
     """
     if run == 1:
         return 1
-    found = gcd(most, run)
+    found = gcd(most, run, stream.start)
     for term in stream.stride_terms:
         on_side = term.axis in places if run == 0 else term.step < run
         inside = term.div == 1 and term.step > 0 and on_side

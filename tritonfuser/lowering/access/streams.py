@@ -6,6 +6,7 @@ from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 
+from ...device import SECTOR_BYTES
 from ...heuristics.streams import Stream
 from ...ir import Fusion
 from ...symbolic.index_expr import Axis, extent
@@ -95,6 +96,7 @@ def stream_of(item: Traffic, axes: KernelAxes, held: int | None = None, known: i
         accessed=item.share,
         known_bytes=known,
         stride_terms=stride_terms_of(item.offset, axes.every),
+        start=hint(item.offset.const) % (SECTOR_BYTES // item.item_bytes),
     )
 
 

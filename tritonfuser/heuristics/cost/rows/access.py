@@ -140,7 +140,7 @@ def vector_along(problem: Problem, stream: Stream, places: Sequence[int]) -> int
     if run == 1:
         return 1
     most = VECTOR_BYTES // stream.item_bytes
-    found = gcd(most, run)
+    found = gcd(most, run, stream.start)
     length = run or prod(problem.axes[place] for place in places)
     for term in stream.stride_terms:
         is_inside = term.axis in places and term.div == 1 and 0 < term.step < length
