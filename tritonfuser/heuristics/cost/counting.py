@@ -169,8 +169,8 @@ class Counting:
         found = self._of_problem
         if not found.draws:
             return found
-        cost = philox_cost(self._problem, params, tile, elements)
-        return found._replace(draws=found.draws * cost)
+        cost = philox_cost(self._problem, self._work, params, tile, elements)
+        return found._replace(draws=cost)
 
     def _tile(self, params: KernelParams) -> KernelTile:
         """The tile of params; the last one is kept, since several counts ask for it in turn."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..params import KernelParams, PointwiseParams
-from ..problem import Problem
+from ..problem import ElementWork, Problem
 from .constants import MOVED_DRAW
 from .tiles import KernelTile, is_flat_tile
 
@@ -12,17 +12,26 @@ RANDOM_WORDS = 4
 be exchanged between lanes."""
 
 
-def philox_cost(problem: Problem, params: KernelParams, tile: KernelTile, elements: float) -> float:
-    """The cost of a random number, as a multiple of the cost where four numbers share one Philox
-    counter.
+def philox_cost(
+    problem: Problem, work: ElementWork, params: KernelParams, tile: KernelTile, elements: float
+) -> float:
+    """The cost of the random numbers of an element, as a multiple of the cost of one of which four
+    share one Philox counter.
 
     Parameters
     ----------
     elements : float
         Elements of a thread.
     """
-    if tile.staged or _draws_singly(problem, params):
-        return min(max(elements, 1.0), 1.0 * RANDOM_WORDS)
+    alone = min(max(elements, 1.0), 1.0 * RANDOM_WORDS)
+    shared = alone if tile.staged else _cost_of_shared(problem, params, elements, alone)
+    return (work.draws - work.lone_draws) * shared + work.lone_draws * alone
+
+
+def _cost_of_shared(problem: Problem, params: KernelParams, elements: float, alone: float) -> float:
+    """The cost of a random number whose counter neighbours may share."""
+    if _draws_singly(problem, params):
+        return alone
     if not problem.is_flat and problem.reduced % RANDOM_WORDS:
         # Rows begin inside counters: eight adjacent elements need the words of three counters.
         return MOVED_DRAW * min(max(2 * RANDOM_WORDS / elements, 1.0), 2.0)

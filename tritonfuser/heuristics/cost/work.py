@@ -67,12 +67,13 @@ class KernelWork:
     ----------
     nodes : tuple of NodeWork
         Its nodes without random numbers.
-    draws : int
+    draws, lone_draws : int
         As in ``ElementWork``.
     """
 
     nodes: tuple[NodeWork, ...] = ()
     draws: int = 0
+    lone_draws: int = 0
 
 
 def element_work(work: KernelWork, problem: Problem) -> ElementWork:
@@ -104,6 +105,7 @@ def element_work(work: KernelWork, problem: Problem) -> ElementWork:
         reductions=sum(node.reductions for node in along),
         carried=sum(node.carried for node in along),
         draws=work.draws,
+        lone_draws=work.lone_draws,
     )
 
 

@@ -25,6 +25,8 @@ class ElementWork:
         have accumulators for each thread instead.
     draws : int
         Random numbers.
+    lone_draws : int
+        Those of ``draws`` that take a Philox counter of their own, whatever the params.
     registers : float
         Factor on the registers that the cost model predicts. Above 1 where a compiled kernel of the
         segment took more.
@@ -38,4 +40,5 @@ class ElementWork:
     reductions: int = 0
     carried: int = 0
     draws: int = 0
+    lone_draws: int = 0
     registers: float = 1.0

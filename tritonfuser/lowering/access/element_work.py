@@ -7,7 +7,7 @@ computed for all of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from ...heuristics.bounds import Instructions
@@ -15,8 +15,9 @@ from ...heuristics.cost.work import KernelWork, NodeWork
 from ...ir import Node, Value
 from ...ops.builder import op_of
 from ...ops.forms import Moments, Random, Reduction, Scan
-from ...symbolic.index_expr import extent
+from ...symbolic.index_expr import Axis, extent
 from .instructions import compiled_instructions, instructions_of
+from .lone_draws import is_drawn_alone
 from .packed_halves import packed_halves
 from .reads import Read
 from .traffic import axes_of
@@ -24,7 +25,12 @@ from .traffic import axes_of
 _REDUCTIONS = Moments | Reduction | Scan
 
 
-def kernel_work(nodes: Sequence[Node], computed: Iterable[Read] = ()) -> KernelWork:
+def kernel_work(
+    nodes: Sequence[Node],
+    computed: Iterable[Read] = (),
+    rows: Collection[Axis] = (),
+    row: Collection[Axis] = (),
+) -> KernelWork:
     """What the nodes of a kernel compute, in recording order.
 
     Parameters
@@ -32,10 +38,13 @@ def kernel_work(nodes: Sequence[Node], computed: Iterable[Read] = ()) -> KernelW
     computed : iterable of Read
         The results of elementwise ops and views, at the indices at which they are computed. Those
         of other nodes are computed once.
+    rows, row : collection of Axis
+        The axes of the kernel's rows, and those along rows.
     """
     after: set[Value] = set()
     reduced, packed = _reduced(nodes), packed_halves(nodes)
-    found = _Total(_elements_of(computed))
+    reads = _by_value(computed)
+    found = _Total(reads)
     for node in nodes:
         form = op_of(node).form
         depends = not after.isdisjoint(node.operands())
@@ -46,7 +55,8 @@ def kernel_work(nodes: Sequence[Node], computed: Iterable[Read] = ()) -> KernelW
         if depends:
             after.update(node.outs)
         if isinstance(form, Random):
-            found.add_draws(node)
+            alone = (is_drawn_alone(read, rows, row) for read in reads.get(node.out, ()))
+            found.add_draws(node, sum(alone))
             continue
         more = packed[node] if node in packed else compiled_instructions(node)
         found.add(node, more, depends or reduced.isdisjoint(node.outs))
@@ -65,19 +75,21 @@ def _reduced(nodes: Sequence[Node]) -> set[Value]:
 class _Total:
     """Running sums of what the nodes of as many elements take."""
 
-    def __init__(self, elements: Mapping[Value, Sequence[int]]) -> None:
+    def __init__(self, reads: Mapping[Value, Sequence[Read]]) -> None:
         self.works: dict[str, NodeWork] = {}
-        self.draws = 0
-        self._elements = elements
+        self.draws = self.lone_draws = 0
+        self._reads = reads
 
     def add(self, node: Node, more: Instructions, late: bool) -> None:
         """Add the instructions of a node, computed before the reductions or after them."""
-        for elements in self._elements.get(node.out) or (_elements(node.out),):
+        found = [_elements_at(read) for read in self._reads.get(node.out, ())]
+        for elements in found or (_elements(node.out),):
             self._set(self._of(elements).add(more, late))
 
-    def add_draws(self, node: Node) -> None:
-        """Add random numbers, as often as they are drawn."""
-        self.draws += len(self._elements.get(node.out, (1,)))
+    def add_draws(self, node: Node, alone: int) -> None:
+        """Add random numbers, as often as they are drawn, and how many of them are drawn alone."""
+        self.draws += len(self._reads.get(node.out, (1,)))
+        self.lone_draws += alone
 
     def add_reduction(self, node: Node) -> None:
         """Add a reduction or scan, by the elements that it reduces."""
@@ -100,16 +112,21 @@ class _Total:
         self.works[repr(work.elements)] = work
 
     def work(self) -> KernelWork:
-        return KernelWork(nodes=tuple(self.works.values()), draws=self.draws)
+        nodes = tuple(self.works.values())
+        return KernelWork(nodes=nodes, draws=self.draws, lone_draws=self.lone_draws)
 
 
-def _elements_of(computed: Iterable[Read]) -> dict[Value, list[int]]:
-    """How many elements are computed of values, at each index at which they are."""
-    found: dict[Value, list[int]] = {}
-    for value, index in dict.fromkeys((read.value, read.index) for read in computed):
-        axes = frozenset().union(*map(axes_of, index))
-        found.setdefault(value, []).append(extent(axes))
+def _by_value(computed: Iterable[Read]) -> dict[Value, list[Read]]:
+    """The reads of each value, one at each index at which it is computed."""
+    found: dict[Value, list[Read]] = {}
+    for read in {(read.value, read.index): read for read in computed}.values():
+        found.setdefault(read.value, []).append(read)
     return found
+
+
+def _elements_at(read: Read) -> int:
+    """The elements that are computed of a value at an index."""
+    return extent(frozenset().union(*map(axes_of, read.index)))
 
 
 def _elements(value: Value) -> int:

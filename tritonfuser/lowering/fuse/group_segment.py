@@ -81,7 +81,7 @@ def _kernel_segment(
     problem = with_results(placed.problem(group), group, placed.maker, results)
     stores = (*group.stores, *results)
     nodes = _computed_nodes(placed, footprint, members, stores)
-    work = kernel_work(nodes, footprint.computed)
+    work = kernel_work(nodes, footprint.computed, group.parallel, group.reduced)
     scheduled = placed.scheduled(group, problem, work)
     return Segment(
         name=name,
