@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -76,22 +77,41 @@ def test_a_position_needs_no_division_for_each_element() -> None:
     assert torch.equal(fd.run(given)[0], expected)
 
 
-def test_rows_that_are_looked_up_are_still_loaded_whole() -> None:
-    """Triton must know that neighbours have one index, to load them at once."""
+def looked_up(width: int, dtype: DataType) -> tuple[FusionDefinition, list[torch.Tensor]]:
+    """Rows of a table added to a tensor, and inputs without memory."""
+    count = 1 << 17
     with FusionDefinition() as fd:
-        table = fd.define_tensor([32000, 1024], contiguity=True, dtype=DataType.BFloat16)
-        rows = fd.define_tensor([4096], contiguity=True, dtype=DataType.Int)
-        fd.add_output(fd.ops.mul(fd.ops.index_select(table, rows, 0), 2.0))
-    given = [
-        torch.empty(32000, 1024, dtype=torch.bfloat16, device="meta"),
-        torch.empty(4096, dtype=torch.int64, device="meta"),
+        table = fd.define_tensor([32000, width], contiguity=True, dtype=DataType.BFloat16)
+        rows = fd.define_tensor([count], contiguity=True, dtype=DataType.Int)
+        x = fd.define_tensor([count, width], contiguity=True, dtype=DataType.BFloat16)
+        fd.add_output(fd.ops.cast(fd.ops.add(fd.ops.index_select(table, rows, 0), x), dtype))
+    return fd, [
+        torch.empty(32000, width, dtype=torch.bfloat16, device="meta"),
+        torch.empty(count, dtype=torch.int64, device="meta"),
+        torch.empty(count, width, dtype=torch.bfloat16, device="meta"),
     ]
+
+
+@pytest.mark.parametrize("width", [1024, 24])
+def test_rows_that_are_looked_up_are_still_loaded_whole(width: int) -> None:
+    """Triton must know that neighbours have one index, to load them at once.
+
+    In rows of 24, threads have eight neighbours each: there it drops what a reshape is told.
+    """
+    fd, given = looked_up(width, DataType.BFloat16)
     (kernel,) = fd.kernels(given, arch="sm_90")
-    assert "spread(" in kernel.text
+    assert "spread_index(" in kernel.text
     (report,) = fd.compile_for("sm_90", given)
     assert report.max_load_bytes == 16
     elements = dict(kernel.constants)["XBLOCK"] // (32 * kernel.num_warps)
     assert report.asm["ptx"].count("ld.global") < elements / 2
+
+
+def test_rows_that_are_looked_up_have_the_neighbours_of_the_store() -> None:
+    """Else each thread would load eight of them, and store four: through shared memory."""
+    fd, given = looked_up(56, DataType.Float)
+    (kernel,) = fd.kernels(given, arch="sm_90")
+    assert re.search(r"tl\.max_contiguous\(tv0_ptr \+ .*, 4\)", kernel.text)
 
 
 def messages(nodes: int, edges: int, width: int) -> FusionDefinition:
@@ -133,7 +153,7 @@ def test_what_neighbours_share_is_computed_and_looked_up_once(edges: int) -> Non
     looked_up = [line for line in lines if "tl.load(tv1_ptr" in line]
     assert len(looked_up) == 2
     assert all(line.startswith("tv1_lane") for line in looked_up)
-    spread = [line for line in lines if "= spread(" in line]
+    spread = [line for line in lines if "= spread" in line]
     assert len(spread) == 2  # the index of the rows, and their factor
     compiled = fd.compile_for("sm_90", given)[0].asm["ptx"]
     elements = dict(kernel.constants)["XBLOCK"] // (32 * kernel.num_warps)

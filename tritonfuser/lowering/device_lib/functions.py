@@ -34,6 +34,7 @@ from .index_functions import (
     clamped_index,
     clamped_long_index,
     index_within,
+    spread_index,
     wrapped_index,
     wrapped_long_index,
 )

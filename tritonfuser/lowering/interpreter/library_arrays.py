@@ -97,7 +97,9 @@ class IndexOutside(Exception):
         super().__init__(f"index {index} is out of range for a dim of {size} elements")
 
 
-def _checked_index(index: tl.tensor, size: Any, mask: Any, wraps: bool = False) -> tl.tensor:
+def _checked_index(
+    index: tl.tensor, size: Any, mask: Any, same: Any = 1, *, wraps: bool = False
+) -> tl.tensor:
     """The index, after a look whether the dim has it wherever the mask holds."""
     extent = _number(size)
     data = index.handle.data

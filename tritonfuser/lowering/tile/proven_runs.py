@@ -11,9 +11,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ...symbolic.index_expr import Affine, Axis, Bounded, Digit
+from ...symbolic.loaded_index import Loaded
 from ...symbolic.queries import is_known_equal, is_known_less
 from ...symbolic.sizes import is_size
 from ...symbolic.substitution import strip_bounds
+from ..access.reads import Read
 from ..access.traffic import axes_of
 from .tile import Tile
 
@@ -102,7 +104,16 @@ def _of_base(item: Digit, tile: Tile, sums: _Sums) -> _Known:
         return _of_sum(base.expr, tile, sums)
     if isinstance(base, Affine):
         return _of_sum(base, tile, sums)
-    return _Known() if tile.axis in axes_of(Affine(((item, 1),))) else _of_constant(None)
+    if tile.axis not in axes_of(Affine(((item, 1),))):
+        return _of_constant(None)
+    return _of_loaded(base, tile, sums) if isinstance(base.key, Read) else _Known()
+
+
+def _of_loaded(base: Loaded, tile: Tile, sums: _Sums) -> _Known:
+    """What is known of an index from memory: neighbours that read one element have the same."""
+    assert isinstance(base.key, Read)
+    same = min((_of_sum(item, tile, sums).same for item in base.key.index), default=_MOST)
+    return _Known(1, same, 1)
 
 
 def _of_positions(tile: Tile) -> _Known:

@@ -22,7 +22,8 @@ _FUNCTIONS = {
     Outside.GUARDED: ("checked_index", "checked_index"),
 }
 """The functions of the device library that make an index safe: for dims of fewer than 2**31
-elements, and for any. They take the index, the extent of its dim, and the mask."""
+elements, and for any. They take the index, the extent of its dim, the mask, and all but the last
+how many neighbours have the same index."""
 
 
 class LoadedIndexWriter:
@@ -64,7 +65,7 @@ class LoadedIndexWriter:
         if value.run is not None and shared is not None:
             found = _of_run(scope, found, value.run, shared, loaded)
         else:
-            call = _safe_index(value.text, dim, mask)
+            call = _safe_index(value.text, dim, mask, value.run)
             scope.lines.append(Line(f"{name} = {call}", loaded.loc, op=dim.op))
         scope.names[loaded] = found
         return found
@@ -87,16 +88,22 @@ def _of_run(scope: Scope, name: Name, run: Run, mask: str, loaded: Loaded) -> Na
     each = replace(name, text=f"{name.text}_lane")
     call = _safe_index(run.each.text, loaded.dim, mask)
     scope.lines.append(Line(f"{each.text} = {call}", loaded.loc, op=loaded.dim.op))
-    scope.lines.append(Line(f"{name.text} = spread({each.text}, {run.repeat.count})"))
+    spread = f"spread_index({each.text}, {run.repeat.count}, {loaded.dim.extent})"
+    if loaded.dim.outside is Outside.GUARDED:
+        spread = f"spread({each.text}, {run.repeat.count})"
+    scope.lines.append(Line(f"{name.text} = {spread}"))
     if not scope.axes.isdisjoint(name.dims):
         scope.axes |= {each.text}  # its quotients are written there too
     return replace(name, run=replace(run, each=each))
 
 
-def _safe_index(index: str, dim: Indexed, mask: str) -> str:
-    """The call that makes an index safe to use."""
+def _safe_index(index: str, dim: Indexed, mask: str, run: Run | None = None) -> str:
+    """The call that makes an index safe to use; ``run`` if neighbours have it in common."""
     short, long = _FUNCTIONS[dim.outside]
-    return f"{short if _is_short(dim) else long}({index}, {dim.extent}, {mask})"
+    told = ""
+    if run is not None and dim.outside is not Outside.GUARDED:
+        told = f", {run.repeat.count}"
+    return f"{short if _is_short(dim) else long}({index}, {dim.extent}, {mask}{told})"
 
 
 def _safe_index_dtype(dtype: DataType, dim: Indexed) -> DataType:
