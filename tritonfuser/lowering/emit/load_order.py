@@ -146,6 +146,12 @@ def _elements(block: Block | None) -> int:
     return 1 if block is None else block.bytes // block.dtype.info.bytes
 
 
+def main_fastest(lines: Iterable[Line]) -> int | None:
+    """The dim along which threads run first in the layout of most bytes; None without blocks."""
+    found = _bytes_of_layouts(lines)
+    return max(found, key=found.__getitem__)[1] if found else None
+
+
 def _bytes_of_layouts(lines: Iterable[Line]) -> Counter[_Layout]:
     """Loaded and stored bytes of each layout, without scalars."""
     found: Counter[_Layout] = Counter()

@@ -20,10 +20,21 @@ from .reductions.member_tile import in_loop
 
 @dataclass(frozen=True)
 class Pass:
-    """What one loop over a row writes; a kernel without loops has one pass."""
+    """What one loop over a row writes; a kernel without loops has one pass.
+
+    Attributes
+    ----------
+    members : list of Member
+        Its reductions and scans.
+    stores : list of Store
+        Its stores.
+    independent : list of Store
+        Those of them that need no reduction of the kernel.
+    """
 
     members: list[Member] = field(default_factory=list)
     stores: list[Store] = field(default_factory=list)
+    independent: list[Store] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -68,7 +79,10 @@ def plan_passes(
     for member in segment.members:
         passes[levels.of[member.node.out]].members.append(member)
     for store in stores:
-        passes[store_levels[store]].stores.append(store)
+        step = passes[store_levels[store]]
+        step.stores.append(store)
+        if levels.is_independent(store):
+            step.independent.append(store)
     return PassPlan(passes, tuple(epilogue), levels.online)
 
 
@@ -116,6 +130,10 @@ class _Levels:
         found = self.of.get(store.value)
         return self._behind(store.root_reads, self.of) if found is None else found
 
+    def is_independent(self, store: Store) -> bool:
+        """Whether a store needs no result of a member."""
+        return store.value not in self.members and not self._results(store.root_reads)
+
     def _of_member(self, member: Member) -> int:
         start = [Read(member.operand, member.operand_index)]
         level = self._behind(start, self.of)
@@ -131,8 +149,13 @@ class _Levels:
 
     def _behind(self, starts: Sequence[Read], levels: Mapping[Value, int]) -> int:
         """The first pass in which all operands of these reads are known."""
-        footprint = walk(self.fusion, starts, self._computed_at, self.stored, self._reads)
-        return max((levels[v] + self._ends_pass(v) for v in footprint.at_own_index), default=0)
+        found = self._results(starts)
+        return max((levels[v] + self._ends_pass(v) for v in found), default=0)
+
+    def _results(self, starts: Sequence[Read]) -> frozenset[Value]:
+        """The results of members that these reads need."""
+        found = walk(self.fusion, starts, self._computed_at, self.stored, self._reads)
+        return found.at_own_index
 
     def _ends_pass(self, value: Value) -> int:
         """1 for a result known when its loop is over: all but scans, and rows' own results."""

@@ -95,6 +95,14 @@ class StoreWriter:
             access = Access(line, text, self.axes.masked(masked))
             self.loads.pairs.add(store.value, offset, access, is_store=True)
 
+    def fastest(self, store: Store, at: AxisMap) -> int | None:
+        """The dim of a store's block along which threads run first; None for one element."""
+        target = replace(store, index=at.index(store.index), guards=at.guards(store.guards)).target
+        offset = offset_of(target.index, self.outputs[store.value])
+        transposes = is_transposed(self.axes, store.value, offset)
+        block = block_of(self.axes, offset, self.axes.dims(offset), store.value.dtype, transposes)
+        return None if block is None else block.fastest
+
     def _of_run(self, value: Value, start: Affine, text: str, dims: frozenset[str]) -> None:
         """Store whole rows, which are one run of memory from an offset on."""
         staged = self.loads.staged
