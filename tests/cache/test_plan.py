@@ -146,6 +146,26 @@ def test_imaginary_parts_of_conjugated_tensors(name):
         assert torch.equal(view, x[None])
 
 
+@pytest.mark.parametrize("name", ["rows", "columns", "windows", "nothing"])
+def test_imaginary_parts_whose_elements_share_memory(name):
+    """A copy without the mark is laid out the same, though nothing can be copied into that."""
+    z = torch.view_as_complex(noise(9, 2)).conj().imag
+    x = {
+        "rows": z.expand(3, 9),
+        "columns": z[:, None].expand(9, 3),
+        "windows": z.unfold(0, 4, 1),
+        "nothing": z[:0].expand(3, 0),
+    }[name]
+    assert x.is_neg()
+    with FusionDefinition() as fd:
+        t = fd.from_pytorch(x)
+        fd.add_output(fd.ops.add(t, 1.0))
+        fd.add_output(fd.ops.sum(t, [0]))
+    added, total = fd.run([x])
+    assert torch.equal(added, x + 1)
+    torch.testing.assert_close(total, x.sum(0))
+
+
 def test_contiguous_inputs_are_not_looked_at():
     inputs = [noise(4, 6), noise(8, 6)[:4]]
     body = lambda fd, x, y: fd.ops.add(x, y)  # noqa: E731

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch.autograd import forward_ad
 
@@ -22,11 +24,8 @@ def view_as_real(tensor: torch.Tensor) -> torch.Tensor:
     tensor = detached(tensor)
     if not tensor.is_conj():
         return torch.view_as_real(tensor)
-    given = tensor.conj()  # a view of the same memory without the conj bit
-    last = sum((n - 1) * s for n, s in zip(tensor.shape, tensor.stride(), strict=True))
-    reach = last + 1 if tensor.numel() else 0
-    flat = given.as_strided((reach,), (1,)).conj_physical()
-    return torch.view_as_real(flat.as_strided(tensor.shape, tensor.stride(), 0))
+    # conj() of it is a view of the same memory without the conj bit.
+    return torch.view_as_real(_changed(tensor.conj(), torch.conj_physical))
 
 
 def may_be_negated(type_: TensorType) -> bool:
@@ -48,9 +47,17 @@ def resolve_neg(tensor: torch.Tensor) -> torch.Tensor:
     """The tensor; a copy with the same strides where the negative bit is set."""
     if not tensor.is_neg():
         return tensor
-    strides = tensor.stride()
-    plain = torch.empty_strided(tensor.shape, strides, dtype=tensor.dtype, device=tensor.device)
-    return plain.copy_(tensor)
+    return _changed(torch._neg_view(tensor), torch.neg)  # a view without the bit
+
+
+def _changed(
+    tensor: torch.Tensor, change: Callable[[torch.Tensor], torch.Tensor]
+) -> torch.Tensor:
+    """A changed copy of equal strides, also where elements of the tensor share memory."""
+    last = sum((n - 1) * s for n, s in zip(tensor.shape, tensor.stride(), strict=True))
+    reach = last + 1 if tensor.numel() else 0
+    flat = change(tensor.as_strided((reach,), (1,)))
+    return flat.as_strided(tensor.shape, tensor.stride(), 0)
 
 
 def rounded(number: float, dtype: torch.dtype) -> float:
