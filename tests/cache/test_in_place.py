@@ -81,6 +81,45 @@ def test_parameters_and_tensors_of_inference():
         assert torch.equal(x, expected)
 
 
+WRITTEN = {
+    "in place": (lambda fd, x: fd.ops.mul(x, 2.0), 0),
+    "not aligned": (lambda fd, x: fd.ops.mul(x, 2.0), 1),
+    "a view": (lambda fd, x: fd.ops.permute(x, [1, 0]), 0),
+    "by torch": (lambda fd, x: fd.ops.matmul(x, x), 0),
+}
+
+
+@pytest.mark.parametrize("kind", ["inference", "leaf"])
+@pytest.mark.parametrize("how", WRITTEN)
+@pytest.mark.filterwarnings("ignore:input 0 requires grad")
+def test_what_no_op_of_torch_may_write(how, kind):
+    """Memory is written, by kernels or by a copy; nothing ends in an error when it is done."""
+    define, offset = WRITTEN[how]
+
+    def given(device="cpu"):
+        with torch.inference_mode(kind == "inference"):
+            x = torch.arange(20.0, device=device)[offset : offset + 16].view(4, 4)
+        return x.requires_grad_() if kind == "leaf" else x
+
+    replaced = lambda fd, t: [(define(fd, t[0]), 0)]  # noqa: E731
+    (expected,) = recorded(replaced, [given()], replaces=False).run([given().detach()])
+    fd = recorded(replaced, [given()], replaces=True)
+    for run in (fd.run, fd.run, fd.plan([given()])):
+        x = given()
+        run([x])
+        assert torch.equal(x, expected)
+    fd.run([given("meta")])
+
+
+def test_results_put_into_tensors_of_inference():
+    fd = recorded(lambda fd, t: [(fd.ops.matmul(t[0], t[0]), 0)], [noise(4, 4)], replaces=False)
+    x = noise(4, 4)
+    with torch.inference_mode():
+        out = torch.empty(4, 4)
+    fd.plan([x])([x], out=[out])
+    torch.testing.assert_close(out, x @ x)
+
+
 def overlapping(shift):
     """Two windows of one memory, some elements apart."""
     memory = noise(40)

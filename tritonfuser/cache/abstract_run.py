@@ -22,6 +22,7 @@ from .keys.run_device import device_of
 from .keys.signature import key_maker, signature
 from .keys.storage import is_abstract
 from .lru import LRU
+from .plan.copies import put
 
 ABSENT_GPU = "sm_90"
 """The architecture that fake tensors on a GPU are lowered for where torch has no GPU."""
@@ -119,7 +120,7 @@ def _outputs(
     outputs = segmented.fusion.outputs
     for output, made in zip(outputs, found, strict=True):
         if output.alias_of is not None:
-            given[output.alias_of].copy_(made)
+            put(given[output.alias_of], made)
     return [
         made if output.alias_of is None else given[output.alias_of]
         for output, made in zip(outputs, found, strict=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from ...errors import CaptureError
+from .copies import put
 
 
 def refuse_first_run(device: torch.device) -> None:
@@ -52,4 +53,4 @@ def to_cpu(target: torch.Tensor, made: torch.Tensor) -> None:
             "a 0-dim tensor on the CPU cannot be written inside the capture of a CUDA graph",
             hint="Move it to the GPU before.",
         )
-    target.copy_(made)
+    put(target, made)

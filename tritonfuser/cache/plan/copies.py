@@ -24,8 +24,16 @@ def _copied(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def put(given: torch.Tensor, made: torch.Tensor) -> torch.Tensor:
-    """Copy ``made`` into ``given`` outside of autograd, and return ``given``."""
-    if given is not made:
+    """Copy ``made`` into ``given`` outside of autograd, and return ``given``.
+
+    A tensor of ``torch.inference_mode`` may be written anywhere, as kernels write it.
+    """
+    if given is made:
+        return given
+    if given.is_inference():
+        with torch.inference_mode():
+            given.copy_(made)
+    else:
         given.detach().copy_(made.detach())
     return given
 

@@ -50,9 +50,7 @@ def resolve_neg(tensor: torch.Tensor) -> torch.Tensor:
     return _changed(torch._neg_view(tensor), torch.neg)  # a view without the bit
 
 
-def _changed(
-    tensor: torch.Tensor, change: Callable[[torch.Tensor], torch.Tensor]
-) -> torch.Tensor:
+def _changed(tensor: torch.Tensor, change: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
     """A changed copy of equal strides, also where elements of the tensor share memory."""
     last = sum((n - 1) * s for n, s in zip(tensor.shape, tensor.stride(), strict=True))
     reach = last + 1 if tensor.numel() else 0

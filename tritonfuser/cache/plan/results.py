@@ -171,8 +171,8 @@ def _written_result(
     made = views.expression(view)
     if view.root in views.inputs and view.root != target:
         made = f"apart({made}, {targets})"
-    into = views.detached(target)
-    statement = f"to_cpu({into}, {{}})" if to_cpu else f"{into}.copy_({{}})"
+    into = views.name(target)
+    statement = f"to_cpu({into}, {{}})" if to_cpu else f"put({into}, {{}})"
     return Result(made, layout, output.hidden, target, statement, views.name(target))
 
 

@@ -11,6 +11,7 @@ import torch
 from ...cache import executor
 from ...cache.keys.recompiles import Recompiles
 from ...cache.keys.run_device import device_of
+from ...cache.plan.copies import put
 from ...cache.plan.execution_plan import ExecutionPlan
 from ...device import DeviceProperties
 from ...errors import InputError, ParamsError
@@ -96,7 +97,7 @@ class ShardedExecutor(executor.FusionExecutorCache):
         ]
         for x, target in zip(fresh, targets, strict=True):
             if target is not None:
-                target.copy_(x)
+                put(target, x)
         pairs = zip(self.fusion.outputs, fresh, targets, strict=True)
         return [x if target is None else target for o, x, target in pairs if not o.hidden]
 
