@@ -55,6 +55,29 @@ def _(fd, mesh):
         outer(tv, -1)
 
 
+@case("row parallel linear, the bias in parts", [_IN, _W, _B], F.linear, exchanges=2)
+def _(fd, mesh):
+    x, w, b = tensor(fd, -1, -1, 8), tensor(fd, 6, 8), tensor(fd, 6)
+    fd.add_output(fd.ops.linear(x, w, b))
+    for tv in (x, w, b):
+        on(mesh, tv)
+        outer(tv, -1)
+
+
+@case(
+    "row parallel linear, the bias in partial sums",
+    [_IN, _W, rand(4, 6)],
+    lambda x, w, rows: F.linear(x, w, rows.sum(0)),
+    exchanges=2,
+)
+def _(fd, mesh):
+    x, w, rows = tensor(fd, -1, -1, 8), tensor(fd, 6, 8), tensor(fd, 4, 6)
+    fd.add_output(fd.ops.linear(x, w, fd.ops.sum(rows, [0])))
+    on(mesh, x, w, rows)
+    for tv, dim in ((x, -1), (w, -1), (rows, 0)):
+        outer(tv, dim)
+
+
 @case("linear, reduce scatter", [_IN, _W], F.linear, exchanges=1, shards=[((), (X,), ())])
 def _(fd, mesh):
     x, w = tensor(fd, -1, -1, 8), tensor(fd, -1, 8)

@@ -66,7 +66,9 @@ class Stage:
             if not value.is_tensor:
                 return self._scalar(value)
             number, want = next(wanted)
-            return None if number in step.once and not alone else self._tensor(value, want)
+            # All devices take part in its exchange, also those that leave it out.
+            found = self._tensor(value, want)
+            return None if number in step.once and not alone else found
 
         self._builder.loc = node.loc
         args = replaced(node.args, part)
