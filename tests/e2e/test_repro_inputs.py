@@ -38,6 +38,27 @@ def places(inputs: list[torch.Tensor]) -> list[int]:
     return [start - min(starts) for start in starts]
 
 
+STRIDES = [((1, 5), (9, 1)), ((4, 1, 3), (3, 77, 1)), ((1, 1), (2, 5)), ((1, 7, 0), (8, 1, 1))]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64, torch.float4_e2m1fn_x2])
+@pytest.mark.parametrize(("shape", "strides"), STRIDES)
+def test_strides_of_dims_of_one_position(shape: Any, strides: Any, dtype: torch.dtype) -> None:
+    """torch takes them for contiguous, and views of them show these strides."""
+    memory = torch.zeros(40 * dtype.itemsize, dtype=torch.uint8).view(dtype)
+    given = memory.as_strided(shape, strides)
+    with FusionDefinition() as fd:
+        fd.add_output(fd.ops.broadcast(fd.from_pytorch(given), [True, *[False] * len(shape)]))
+    drawn(fd, [given])
+
+
+def test_strides_of_indices_that_are_written_out() -> None:
+    x, index = torch.ones(5, 3), torch.tensor([4, 0]).as_strided((1, 2), (7, 1))
+    with FusionDefinition() as fd:
+        fd.add_output(fd.ops.gather(fd.from_pytorch(x), fd.from_pytorch(index), 0))
+    assert torch.equal(drawn(fd, [x, index])[1], index)
+
+
 WINDOWS = {
     "the same": lambda m: [m[:4, :4], m[:4, :4]],
     "later first": lambda m: [m[2:6, 1:5], m[:4, :4]],

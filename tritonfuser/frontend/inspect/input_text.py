@@ -62,12 +62,22 @@ def _describe(given: Any, known: IndexValues | None) -> str:
     if not isinstance(given, torch.Tensor):
         return number_text(given)
     sizes, place = tuple(given.shape), f"dtype={given.dtype}, device='{given.device}'"
-    if known is not None and known.all is not None:
-        return f"torch.tensor({known.all}, {place})"
     if given.is_contiguous():
-        return _drawn(sizes, place, given, known)
+        dense = _dense(sizes, place, given, known)
+        # To torch dims of size 1 are contiguous with any strides; those of views show in results.
+        usual = given.stride() == torch.empty(sizes, device="meta").stride()
+        return dense if usual else f"{dense}.as_strided({sizes}, {given.stride()})"
     reach = 1 + sum((n - 1) * s for n, s in zip(sizes, given.stride(), strict=True))
     return f"{_storage(reach, given, known)}.as_strided({sizes}, {given.stride()})"
+
+
+def _dense(
+    sizes: tuple[int, ...], place: str, given: torch.Tensor, known: IndexValues | None
+) -> str:
+    """A dense tensor, with the numbers themselves where they are written out."""
+    if known is not None and known.all is not None:
+        return f"torch.tensor({known.all}, {place})"
+    return _drawn(sizes, place, given, known)
 
 
 def _window(given: torch.Tensor, window: Window) -> str:
