@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from tritonfuser import DataType, FusionDefinition
+from tritonfuser.dtypes import from_torch
 
 D = DataType
 OUTSIDE = 10**6
@@ -72,3 +73,25 @@ def test_reductions_of_nothing_load_nothing(dtype):
     empty = torch.empty(3, 0, dtype=dtype.info.torch)
     assert [out.tolist() for out in fd.run([empty])] == [[0] * 3, [1] * 3]
     assert all("tl.load" not in kernel.text for kernel in fd.kernels([empty]))
+
+
+MOVED = {
+    "broadcast": lambda ops, x: ops.broadcast(x, [True, False, False]),
+    "permute": lambda ops, x: ops.permute(x, [1, 0]),
+    "slice": lambda ops, x: ops.slice(x, [1, 0], [3, 9]),
+    "reshape": lambda ops, x: ops.reshape(x, [-1, ops.size(x, 0)]),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float4_e2m1fn_x2, torch.float8_e8m0fnu])
+@pytest.mark.parametrize("move", MOVED)
+def test_views_of_what_no_kernel_computes_with(move, dtype):
+    """They are views of an input without elements too, of which there are no constants."""
+    with FusionDefinition() as fd:
+        x = fd.define_tensor([-1, -1], contiguity=True, dtype=from_torch(dtype))
+        fd.add_output(MOVED[move](fd.ops, x))
+    for sizes in ((5, 2), (5, 0)):
+        given = torch.zeros(sizes, dtype=torch.uint8).view(dtype)
+        (found,) = fd.run([given])
+        assert found.numel() == (2 if move == "slice" else 5) * sizes[1]
+        assert found.dtype is dtype

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ...dtypes import PACKED
 from ...ir import Const, Fusion, Node, Value
 from ...ops.builder import GraphBuilder, as_call
 from ...ops.forms import Moments, Pointwise, Reduction, Scan
@@ -53,7 +54,8 @@ def _filling(node: Node, out: Value) -> Const:
 
 def _is_filled(node: Node) -> bool:
     form = as_call(node).op.form
-    if not all(out.is_tensor for out in node.outs):
+    # Packed numbers have no constants: views of them are views, and nothing is computed of none.
+    if not all(out.is_tensor and out.dtype not in PACKED for out in node.outs):
         return False
     if isinstance(form, Reduction | Moments) and _reduces_nothing(node):
         return True
