@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import sys
@@ -77,6 +78,42 @@ def test_guards_nest():
         outer.add_output(ops.neg(x))
     assert len(outer.ir.nodes) == 1
     assert inner.ir.nodes == ()
+
+
+def test_guards_of_tasks_that_take_turns():
+    """Each task of asyncio records into its own fusion, whoever entered a guard last."""
+
+    async def scaled(number):
+        fusion = Fusion()
+        with FusionGuard(fusion):
+            await asyncio.sleep(0)
+            x = define_tensor([2])
+            fusion.add_input(x)
+            await asyncio.sleep(0)
+            fusion.add_output(ops.mul(x, float(number)))
+        return fusion
+
+    async def together():
+        return await asyncio.gather(*map(scaled, range(3)))
+
+    for number, fusion in enumerate(asyncio.run(together())):
+        assert fusion.execute([torch.ones(2)])[0].tolist() == [number, number]
+
+
+def test_guards_that_are_not_left_in_turn():
+    def guarded(fusion):
+        with FusionGuard(fusion):
+            yield
+
+    one, other = Fusion(), Fusion()
+    first, second = guarded(one), guarded(other)
+    next(first)
+    next(second)
+    first.close()
+    assert FusionGuard.get_current() is other
+    second.close()
+    with pytest.raises(RuntimeError, match="outside of a definition"):
+        FusionGuard.get_current()
 
 
 def test_what_cannot_be_an_input():

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-import threading
 from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
 from typing import Any
 
 import torch
@@ -231,14 +231,8 @@ def restored_fusion(
     return fusion
 
 
-class _Current(threading.local):
-    """The fusions being recorded in this thread, innermost last."""
-
-    def __init__(self) -> None:
-        self.stack: list[Fusion] = []
-
-
-_current = _Current()
+_current: ContextVar[tuple[Fusion, ...]] = ContextVar("current", default=())
+"""The fusions being recorded in this thread, or in this task of asyncio, innermost last."""
 
 
 class FusionGuard:
@@ -250,19 +244,23 @@ class FusionGuard:
 
     def __enter__(self) -> FusionGuard:
         self._fusion.open += 1
-        _current.stack.append(self._fusion)
+        _current.set((*_current.get(), self._fusion))
         return self
 
     def __exit__(self, *exception: object) -> None:
         self._fusion.open -= 1
-        _current.stack.pop()
+        # Others may have been entered since and not left yet, as by generators that take turns.
+        stack = _current.get()
+        own = max((n for n, fusion in enumerate(stack) if fusion is self._fusion), default=None)
+        if own is not None:
+            _current.set(stack[:own] + stack[own + 1 :])
 
     @staticmethod
     def get_current(what: str = "FusionGuard.get_current") -> Fusion:
         """The innermost fusion being recorded."""
-        if not _current.stack:
+        if not _current.get():
             raise outside(what, user_line())
-        return _current.stack[-1]
+        return _current.get()[-1]
 
 
 class _CurrentFusion(DefinesTensors):
