@@ -27,6 +27,28 @@ def test_an_error_names_the_op_and_the_line():
     assert "fd.ops.add(x, y)" in str(error.value)
 
 
+def test_a_subclass_that_does_not_call_init():
+    class Negation(FusionDefinition):
+        def __init__(self):
+            self.size = 2
+
+        def definition(self):
+            self.add_output(self.ops.neg(self.define_tensor([self.size])))
+
+    with pytest.raises(TypeError, match=r"Negation: FusionDefinition.__init__\(\) must be called"):
+        Negation().run([torch.ones(2)])
+
+
+def test_a_recording_ends_once():
+    with pytest.raises(RuntimeError, match="not being recorded"):
+        FusionDefinition().__exit__(None, None, None)
+    with FusionDefinition() as fd:
+        fd.add_output(fd.ops.neg(fd.define_tensor([2])))
+    with pytest.raises(RuntimeError, match="not being recorded"):
+        fd.__exit__(None, None, None)
+    assert fd.run([torch.ones(2)])[0].tolist() == [-1, -1]
+
+
 def test_a_text_without_the_op_gets_its_name():
     with FusionDefinition() as fd:
         x = fd.define_tensor([2, 3])

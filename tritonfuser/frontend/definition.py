@@ -84,6 +84,13 @@ class FusionDefinition(DefinesTensors, Travelling):
     # --- recording -------------------------------------------------------------------------
 
     def __enter__(self) -> FusionDefinition:
+        if "_given" not in vars(self):
+            raise ArgumentError(
+                f"{type(self).__name__}: FusionDefinition.__init__() must be called when "
+                "overriding __init__",
+                loc=user_line(),
+                hint="Begin __init__ with super().__init__().",
+            )
         if self._fusion is not None or self._fec is not None:
             raise DefinitionError(
                 "this FusionDefinition is recorded already",
@@ -98,9 +105,15 @@ class FusionDefinition(DefinesTensors, Travelling):
         return self
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
-        assert self._guard is not None
-        assert self._fusion is not None
-        self._guard.__exit__(kind, error, trace)
+        guard = vars(self).get("_guard")
+        if guard is None or self._fusion is None:
+            raise DefinitionError(
+                "this FusionDefinition is not being recorded",
+                loc=user_line(),
+                hint="Record inside `with FusionDefinition() as fd: ...`.",
+            )
+        guard.__exit__(kind, error, trace)
+        self._guard = None
         if kind is not None:
             _report(error, str(self._fusion))
             self._forget()
