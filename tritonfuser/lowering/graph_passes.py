@@ -26,6 +26,7 @@ from .passes.device_requirements import check_device
 from .passes.empty_values import fill_empty
 from .passes.mark_softmax import mark_softmax
 from .passes.memory_orders import keep_memory_orders, reduce_in_memory_order
+from .passes.needed_reductions import narrow_reductions
 from .passes.positional_values import shrink_positional
 from .passes.random_seeds import Seeds, add_seeds
 from .passes.simplify import simplify
@@ -78,6 +79,7 @@ def run_graph_passes(
     fusion = merge_slices(fusion)
     fusion = merge_functions_of_slices(fusion)
     fusion = narrow_padded_sums(fusion)
+    fusion = narrow_reductions(fusion)
     rolled = shrink_positional(fusion)
     which = Unrolled.CHEAP if kept is None else Unrolled.SHORT
     fusion = unrolled(rolled, which, kept or frozenset())
