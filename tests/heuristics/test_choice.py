@@ -19,6 +19,7 @@ from tritonfuser.device import VECTOR_BYTES
 from tritonfuser.heuristics import schedulers
 from tritonfuser.heuristics.cost.constants import H200_CONSTANTS
 from tritonfuser.heuristics.cost.kernels import predicted
+from tritonfuser.heuristics.cost.least.launches import launches_of
 from tritonfuser.heuristics.cost.registers import HOISTED_RATIO, hoisted_registers
 from tritonfuser.heuristics.cost.work import KernelWork, NodeWork, element_work
 from tritonfuser.heuristics.params import (
@@ -385,7 +386,7 @@ def test_kernels_asked_of_one_after_another_have_the_times_of_each_alone(problem
             continue
         if getattr(params, "axes", ()) or getattr(params, "across", ()):
             continue
-        (least,) = kernels.least_seconds([params]).tolist()
+        (least,) = kernels.least_seconds(launches_of(problem, [params])).tolist()
         if least == inf:
             assert kernels.may_spill_registers(params, time)
         else:

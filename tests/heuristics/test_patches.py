@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -10,7 +11,7 @@ import torch
 
 from tests.lowering.graphs import noise
 from tests.lowering.harness import check, lowered, record, schedulers
-from tritonfuser.heuristics.cost.footprint import TensorStrides, tile_over
+from tritonfuser.heuristics.cost.footprint import strides_of, tile_over
 from tritonfuser.heuristics.streams import Stream, StrideTerm
 from tritonfuser.lowering.access.stride_terms import stride_terms_of
 from tritonfuser.symbolic.index_expr import Affine, Axis, digit
@@ -57,7 +58,7 @@ def test_touched_sectors_are_those_of_the_elements(
     """Within one sector a run: where runs begin is averaged over."""
     extents = (6, 10, 4)
     given = stream(*steps, extents=extents)
-    strides, tile = TensorStrides(given), tuple(map(float, block))
+    strides, tile = strides_of(given), tuple(map(float, block))
     found = strides.footprint(tile)
     offsets = {
         sum(i * s for i, s in zip(at, steps, strict=True)) for at in product(*map(range, block))
@@ -147,3 +148,14 @@ def test_results_over_other_axes_share_a_kernel_where_memory_agrees(
 
     given = [torch.empty(4096, 6000, device="meta"), torch.empty(3000, 8192, device="meta")]
     assert len(record(body, given).segments(given, arch="sm_90").segments) == kernels
+
+
+def test_what_tiles_touch_is_kept_for_all_tensors_with_the_same_strides() -> None:
+    """Other facts, as whether it is stored, change no footprint."""
+    given, tile = stream(40, 4, 1, extents=(6, 10, 4)), (6.0, 10.0, 4.0)
+    strides = strides_of(given)
+    assert strides_of(replace(given, is_store=True)) is strides
+    assert strides_of(replace(given, item_bytes=2 * given.item_bytes)) is not strides
+    assert strides.touched(tile) is strides.touched(tile)
+    elements, sectors = strides.touched(tile, SECTOR)
+    assert (elements, sectors) != strides.touched(tile, 8 * SECTOR)

@@ -16,6 +16,7 @@ from typing import Literal
 from ..device import fits_second_axis
 from .cost.flat.traffic import flat_streams
 from .cost.kernels import Times
+from .cost.least.launches import launches_of
 from .cost.model import KernelTime, is_as_short
 from .cost.tiles import tile_of
 from .integers import ceil_div, next_power_of_2, warps_for
@@ -69,7 +70,8 @@ def _fastest(problem: Problem, x: int, y: int) -> TransposeParams:
     if not problem.is_flat:
         return tiles[0]
     times = Times(problem, ElementWork(before=float(problem.ops_per_element)))
-    bounds = dict(zip(tiles, times.least_of(tiles).busy.tolist(), strict=True))
+    least_times = times.least_of(launches_of(problem, tiles))
+    bounds = dict(zip(tiles, least_times.busy.tolist(), strict=True))
     found: dict[TransposeParams, dict[TransposeParams, float]] = {}
     least = inf
     for tile in sorted(tiles, key=lambda tile: bounds[tile]):

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tests.heuristics.test_choice import WORKS, problems
 from tritonfuser.heuristics.cost.counting import Counting
 from tritonfuser.heuristics.cost.least.counting import LeastCounting
+from tritonfuser.heuristics.cost.least.launches import launches_of
 from tritonfuser.heuristics.params import ReductionParams, ScanParams
 
 FIELDS = (
@@ -40,7 +41,7 @@ def test_counts_at_least(
     problem = replace(problem, reduction_depth=1, scans=scans)
     tile = {"block_x": block_x, "block_r": block_r, "num_warps": warps}
     params = ScanParams(**tile) if scans else ReductionParams(**tile, persistent=False)
-    least = LeastCounting(problem, work).least_of([params])
+    least = LeastCounting(problem, work).least_of(launches_of(problem, [params]))
     counts = Counting(problem, work).counts(params)
     for field in FIELDS:
         (found,) = np.ravel(getattr(least, field))

@@ -6,6 +6,7 @@ All of it follows from the stride terms of the tensor.
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Sequence
+from functools import lru_cache
 from math import ceil, gcd, prod
 from operator import itemgetter
 from typing import NamedTuple
@@ -73,10 +74,8 @@ _STEP = itemgetter(3)
 class TensorStrides:
     """The stride terms of a tensor, sorted once, for the footprints of many tiles.
 
-    Parameters
-    ----------
-    stream : Stream
-        The tensor.
+    What a tile touches is kept: ``strides_of`` gives one object for all tensors with these terms,
+    and a search asks for the same tiles in most of its problems.
 
     Attributes
     ----------
@@ -84,17 +83,15 @@ class TensorStrides:
         Bytes of an element.
     """
 
-    __slots__ = ("_axes", "_pieces", "_start", "_terms", "item_bytes")
+    __slots__ = ("_axes", "_pieces", "_start", "_terms", "_touched_by", "item_bytes")
 
-    def __init__(self, stream: Stream) -> None:
-        self.item_bytes, self._start = stream.item_bytes, stream.start
-        self._terms = [
-            (term.axis, term.div, float(term.extent), abs(term.step))
-            for term in stream.stride_terms
-        ]
+    def __init__(self, item_bytes: int, terms: Sequence[StrideTerm], start: int = 0) -> None:
+        self.item_bytes, self._start = item_bytes, start
+        self._terms = [(term.axis, term.div, float(term.extent), abs(term.step)) for term in terms]
         self._terms.sort(key=_STEP)
-        self._axes = tuple({term.axis for term in stream.stride_terms})
+        self._axes = tuple({term.axis for term in terms})
         self._pieces: dict[int, tuple[int, bool]] = {}
+        self._touched_by: dict[tuple[Tile, int], tuple[float, float]] = {}
 
     def footprint(self, tile: Tile, granule: int = SECTOR_BYTES) -> Footprint:
         """The footprint of a tile.
@@ -109,8 +106,11 @@ class TensorStrides:
     def touched(self, tile: Tile, granule: int = SECTOR_BYTES) -> tuple[float, float]:
         """(elements, bytes): the distinct elements of a tile, and the bytes of the sectors that
         contain them, or of other aligned pieces of ``granule`` bytes."""
-        gap, is_even = self._pieces.get(granule) or self._piece(granule)
-        return self._touched(tile, granule, gap, is_even)
+        found = self._touched_by.get((tile, granule))
+        if found is None:
+            found = self._touched(tile, granule, *self._piece(granule))
+            self._touched_by[tile, granule] = found
+        return found
 
     def touched_along(
         self, tile: Tile, extents: Sequence[int], side: Sequence[int]
@@ -202,6 +202,16 @@ class TensorStrides:
             if tile[axis] < div * extent:
                 return axis, div
         return None
+
+
+def strides_of(stream: Stream) -> TensorStrides:
+    """The stride terms of a tensor."""
+    return _strides(stream.item_bytes, stream.stride_terms, stream.start)
+
+
+@lru_cache(maxsize=512)
+def _strides(item_bytes: int, terms: tuple[StrideTerm, ...], start: int) -> TensorStrides:
+    return TensorStrides(item_bytes, terms, start)
 
 
 def contiguous_axes(stream: Stream) -> list[int]:

@@ -14,7 +14,9 @@ from math import exp, prod
 from ...device import CACHE_LINE_BYTES, MAX_PROGRAMS_PER_SM, SECTOR_BYTES
 from ..problem import Problem
 from ..streams import Stream
-from .footprint import Side, TensorStrides, Tile, tile_over
+from .counts import Number
+from .footprint import Side, Tile, strides_of, tile_over
+from .numbers import PLAIN, Numbers
 from .traffic import FETCHED_BYTES, Windows
 
 
@@ -36,7 +38,7 @@ class Gathered:
 
     def __init__(self, problem: Problem, stream: Stream, count: int = 1) -> None:
         self._count, held = count, float(stream.held_bytes)
-        self._strides, self._share = TensorStrides(stream), stream.accessed_share
+        self._strides, self._share = strides_of(stream), stream.accessed_share
         self._direct = [term for term in stream.stride_terms if not term.is_indexed]
         self._window_bytes = held / max(prod(term.extent for term in self._direct), 1)
         whole = tuple(max(float(size), 1.0) for size in problem.axes)
@@ -59,20 +61,25 @@ class Gathered:
             Cache lines that the loads of the program touch, summed over loads.
         """
         all_tiles, programs = concurrent
-        open_bytes, requested = self._open_bytes(tile), self._requested(tile, SECTOR_BYTES)
+        requested, distinct = self.requests(tile)
         if not requested:
             return Windows()
-        n, distinct = self._count, _expected_distinct(requested, open_bytes)
-        # The L1 cache fetches single sectors of a line, so each sector misses once.
-        hit_lines = max(lines - n * distinct / SECTOR_BYTES, 0.0)
-        shared_window, hit_bytes = self._open_bytes(all_tiles) / programs, requested - distinct
+        n, shared_window = self._count, self._open_bytes(all_tiles) / programs
         return Windows(
-            opened_bytes=n * open_bytes,
+            opened_bytes=n * self._open_bytes(tile),
             window_bytes=n * shared_window,
             repeat_request_bytes=n * self._repeat_bytes,
-            hit_bytes=n * hit_bytes,
-            hit_lines=hit_lines,
+            hit_bytes=requested - distinct,
+            hit_lines=hit_lines(lines, distinct, PLAIN),
         )
+
+    def requests(self, tile: Tile) -> tuple[float, float]:
+        """(bytes, distinct ones) of the sectors that a program requests."""
+        requested = self._requested(tile, SECTOR_BYTES)
+        if not requested:
+            return 0.0, 0.0
+        distinct = _expected_distinct(requested, self._open_bytes(tile))
+        return self._count * requested, self._count * distinct
 
     def lines(self, tile: Tile, requested: float) -> float:
         """Distinct cache lines that one load of a warp touches, if its lanes request ``requested``
@@ -94,6 +101,12 @@ class Gathered:
         """Bytes that the positions of a tile request in pieces of ``granule`` bytes, as if no two
         of them shared a piece."""
         return self._strides.touched(tile, granule)[1] * self._share
+
+
+def hit_lines(lines: Number, distinct_bytes: Number, m: Numbers) -> Number:
+    """Lines of a gather that hit the L1 cache, which fetches single sectors of a line: each of them
+    misses once."""
+    return m.maximum(lines - distinct_bytes / SECTOR_BYTES, 0.0)
 
 
 def overfetched_bytes(problem: Problem) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import inf
 
 import numpy as np
@@ -14,13 +13,13 @@ from ..streams import Stream
 from .axis_order import in_order
 from .constants import constants_of
 from .counting import Counting
-from .counts import LeastCounts, Number
+from .counts import Number
 from .least.counting import LeastCounting
 from .least.times import least_time
 from .model import FILLED, KernelTime, kernel_time, may_exceed, wanted_registers
 from .numbers import ARRAYS
 from .registers import HOISTED_RATIO
-from .tiles import Launches, launches_of
+from .tiles import Launches
 
 
 class Times:
@@ -59,27 +58,18 @@ class Times:
         counting = self._of_problem
         return counting.registers_per_element(self._constants, in_registers) / FILLED
 
-    def least_of(self, params: Sequence[KernelParams]) -> KernelTime:
+    def least_of(self, many: Launches) -> KernelTime:
         """Lower bounds of the times of kernels and of their registers, as arrays. They are found
-        without the footprints of tiles, so much faster than the times."""
-        return self._least(self._of_problem.least_of(params))
-
-    def least_seconds(self, params: Sequence[KernelParams]) -> Number:
-        """Seconds of ``least_of``. Infinite for kernels that are not chosen because they are likely
-        to spill: even the least registers may exceed the limit, or those with hoisted loads exceed
-        ``HOISTED_RATIO`` times the limit."""
-        many = launches_of(self._problem, params)
-        return self._unless_spilled(many, self._least(self._of_problem.least_of(params, many)))
-
-    def least_seconds_of_row_kernels(self, many: Launches) -> Number:
-        """``least_seconds`` of kernels with rows, whose params need not be made."""
-        return self._unless_spilled(many, self._least(self._of_problem.least_of_row_kernels(many)))
-
-    def _least(self, counts: LeastCounts) -> KernelTime:
+        all at once, so much faster than the times."""
+        counts = self._of_problem.least_of(many)
         registers = wanted_registers(counts, self._constants, ARRAYS)
         return least_time(counts, registers, self._problem.device, self._constants)
 
-    def _unless_spilled(self, many: Launches, least: KernelTime) -> Number:
+    def least_seconds(self, many: Launches) -> Number:
+        """Seconds of ``least_of``. Infinite for kernels that are not chosen because they are likely
+        to spill: even the least registers may exceed the limit, or those with hoisted loads exceed
+        ``HOISTED_RATIO`` times the limit."""
+        least = self.least_of(many)
         hoisted = self._of_problem.hoisted_registers_of(many, least.registers)
         needed = np.maximum(hoisted / HOISTED_RATIO, least.registers)
         return np.where(may_exceed(needed, least.register_limit), inf, least.seconds)

@@ -22,6 +22,13 @@ class Numbers(Protocol):
     def floor(self, a: Number) -> Number: ...
 
 
+class Lookups(Numbers, Protocol):
+    """What counting calls beside that: it asks functions of floats, as of the lines of a load."""
+
+    def any(self, conditions: Number) -> bool: ...
+    def each(self, of: Callable[..., float], *given: Number) -> Number: ...
+
+
 class Floats:
     """Of single floats."""
 
@@ -34,6 +41,14 @@ class Floats:
     @staticmethod
     def where(condition: bool, a: float, b: float) -> float:
         return a if condition else b
+
+    @staticmethod
+    def any(condition: bool) -> bool:
+        return condition
+
+    @staticmethod
+    def each(of: Callable[..., float], *given: float) -> float:
+        return of(*given)
 
 
 class Arrays:
@@ -50,6 +65,24 @@ class Arrays:
         if isinstance(condition, np.ndarray):
             return np.where(condition, a, b)
         return a if condition else b  # the same for all kernels: no array is needed
+
+    @staticmethod
+    def any(conditions: Number) -> bool:
+        return bool(np.any(conditions))
+
+    @staticmethod
+    def each(of: Callable[..., float], *given: Number) -> Number:
+        """What a function of floats gives for each kernel. Kernels have few different numbers, as
+        sides of tiles, so it is asked once for equal ones."""
+        count = max((each.size for each in given if isinstance(each, np.ndarray)), default=0)
+        if not count:
+            return of(*given)
+        columns = (
+            each.tolist() if isinstance(each, np.ndarray) else [each] * count for each in given
+        )
+        numbers = [*zip(*columns, strict=True)]
+        found = {key: of(*key) for key in dict.fromkeys(numbers)}
+        return np.array([found[key] for key in numbers])
 
 
 PLAIN = Floats()

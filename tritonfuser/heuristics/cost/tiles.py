@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from typing import NamedTuple
-
-import numpy as np
 
 from ...device import VECTOR_BYTES
 from ..integers import ceil_div
@@ -97,12 +94,12 @@ def _over_rows(problem: Problem, params: InnerOuterPersistentParams) -> KernelTi
     return tile._replace(passes=2 * tile.passes, programs=tile.programs * params.parts)
 
 
-_FLAT_PARAMS = (PointwiseParams, TransposeParams)
+FLAT_PARAMS = (PointwiseParams, TransposeParams)
 
 
 def is_flat_tile(problem: Problem, params: HeuristicParams) -> bool:
     """Whether tiles run over the axes of a problem without rows."""
-    return problem.is_flat and isinstance(params, _FLAT_PARAMS)
+    return problem.is_flat and isinstance(params, FLAT_PARAMS)
 
 
 def _rows(problem: Problem, params: HeuristicParams) -> KernelTile:
@@ -153,29 +150,19 @@ class Launches(NamedTuple):
         ``num_warps``, ``num_stages`` and ``prefetches`` of their params.
     aligned : bool
         Whether some of them have tiles that begin at vectors (``align``).
+    blocks : tuple of array
+        The lengths of the sides of flat tiles. Empty for tiles of rows.
+    vector : array
+        Most adjacent elements of a thread in flat kernels.
     """
 
     tile: KernelTile
     warps: Number
     stages: Number
     prefetches: Number
-    aligned: bool
-
-
-def launches_of(problem: Problem, params: Sequence[KernelParams]) -> Launches:
-    """The kernels of many params."""
-    fields = zip(*(tile_of(problem, each) for each in params), strict=True)
-    tile: Iterator[Number] = map(_array_or_one, fields)
-    names = ("num_warps", "num_stages", "prefetches")
-    warps, stages, prefetches = (np.array([getattr(p, name) for p in params]) for name in names)
-    tilings = filter(None, (each.row_tiling for each in params))
-    aligned = any(tiling.align > 1 for tiling in tilings)
-    return Launches(KernelTile(*tile), warps, stages, prefetches, aligned)
-
-
-def _array_or_one(numbers: tuple[Number, ...]) -> Number:
-    """An array, or a single number if all are equal."""
-    return np.array(numbers, float) if len(set(numbers)) > 1 else numbers[0]
+    aligned: bool = False
+    blocks: tuple[Number, ...] = ()
+    vector: Number = VECTOR_BYTES
 
 
 # --- tiles of rows, of one kernel or of many: numbers may be arrays -------------------------------

@@ -139,15 +139,9 @@ class Candidates:
         if not len(numbers):
             return found
         kernels = self._kernels
-        if all(grid.has_rows for grid in self._grids):
-            many = concatenated([grid.launches(kernels.problem) for grid in self._grids])
-            bounds = kernels.least_seconds_of_row_kernels(many)
-            found[numbers] = np.where(_fits_shared_memory(kernels.problem, many), bounds, inf)
-        else:
-            made = {number: self.params(number) for number in numbers.tolist()}
-            flat = {n: params for n, params in made.items() if isinstance(params, KernelParams)}
-            if flat:
-                found[[*flat]] = kernels.least_seconds([*flat.values()])
+        many = concatenated([grid.launches(kernels.problem) for grid in self._grids])
+        bounds = kernels.least_seconds(many)
+        found[numbers] = np.where(_fits_shared_memory(kernels.problem, many), bounds, inf)
         return found
 
 

@@ -10,8 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from ..cost.least.launches import flat_launches
 from ..cost.numbers import ARRAYS
 from ..cost.tiles import (
+    FLAT_PARAMS,
     KernelTile,
     Launches,
     loop_along_rows,
@@ -22,6 +24,9 @@ from ..params import PARAMS, HeuristicParams, ReductionParams
 from ..problem import Problem
 from .model_space import VARIED_FIELDS, is_coarse
 from .space import Alternative, Choice, params_of
+
+_COUNTED = ("block_", "num_", "align", "prefetch", "unroll", "vectorization_factor")
+"""How the names of numeric fields begin."""
 
 Array = Any
 """Of numpy: an entry for each of many params."""
@@ -38,7 +43,10 @@ def concatenated(found: Sequence[Launches]) -> Launches:
     warps, stages, prefetches = (
         _joined(numbers, counts) for numbers in zip(*(each[1:4] for each in found), strict=True)
     )
-    return Launches(tile, warps, stages, prefetches, any(each.aligned for each in found))
+    blocks = tuple(map(np.concatenate, zip(*(each.blocks for each in found), strict=True)))
+    vector = _joined([each.vector for each in found], counts)
+    aligned = any(each.aligned for each in found)
+    return Launches(tile, warps, stages, prefetches, aligned, blocks, vector)
 
 
 def _joined(numbers: Sequence[Array], counts: Sequence[int]) -> Array:
@@ -79,11 +87,6 @@ class Grid:
         self.places = np.flatnonzero(reduce(and_, holds, np.ones(self._shape, bool)))
         self._indices = np.unravel_index(self.places, self._shape)
 
-    @property
-    def has_rows(self) -> bool:
-        """Whether the kernels have rows."""
-        return "block_r" in self._sizes
-
     def coarse(self) -> Array:
         """The points of the coarse sample."""
         taken = (
@@ -113,11 +116,15 @@ class Grid:
         return params_of(self._scheduler, tuple(values))
 
     def launches(self, problem: Problem) -> Launches:
-        """The kernels with rows at the points where the conditions hold.
+        """The kernels at the points where the conditions hold.
 
         Tails count as part of their block, so that counts of the kernels are lower bounds.
         """
         of_each = {name: sizes[self._indices[axis]] for name, (axis, sizes) in self._sizes.items()}
+        if issubclass(PARAMS[self._scheduler], FLAT_PARAMS):
+            blocks = tuple(of_each[name] for name in ("block_x", "block_y") if name in of_each)
+            factor = of_each.get("vectorization_factor", np.zeros(1))
+            return flat_launches(problem, blocks, of_each["num_warps"], factor)
         tile, stages = self._tile(problem, of_each), of_each.get("num_stages", 1)
         prefetches = of_each.get("prefetch", 0)
         aligned = bool(np.any(of_each.get("align", self._align) > 1))
@@ -151,5 +158,5 @@ def _sizes(choices: Iterable[Choice]) -> Iterator[tuple[str, tuple[int, Array]]]
             values = [each[place] for each in choice.values]
             if name == "tails":
                 yield name, (axis, np.array([*map(sum, values)], float))
-            elif name.startswith(("block_", "num_", "align", "prefetch", "unroll")):
+            elif name.startswith(_COUNTED):
                 yield name, (axis, np.array(values, float))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from ...device import DeviceProperties
 from ...lazy import cached_property
@@ -87,14 +87,10 @@ class Kernels:
         """
         return self._times.registers_per_element(in_registers)
 
-    def least_seconds(self, params: Sequence[KernelParams]) -> Number:
+    def least_seconds(self, many: Launches) -> Number:
         """Lower bounds of the times of kernels, an array, for the rules' order of axes. Infinite
         if the least registers alone make ``exceeds_registers`` true."""
-        return self._times.least_seconds(params)
-
-    def least_seconds_of_row_kernels(self, many: Launches) -> Number:
-        """``least_seconds`` of kernels with rows, whose params need not be made."""
-        return self._times.least_seconds_of_row_kernels(many)
+        return self._times.least_seconds(many)
 
     def within_model_error(self, seconds: float, others: float) -> bool:
         """Whether a kernel is as fast as another, or slower by no more than the model's error."""

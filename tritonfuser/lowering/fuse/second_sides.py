@@ -20,7 +20,7 @@ from ...device import SECTOR_BYTES
 from ...devices import known
 from ...heuristics import pointwise
 from ...heuristics.cost.flat.traffic import flat_streams, flat_tile
-from ...heuristics.cost.footprint import TensorStrides, Tile, contiguous_run_along
+from ...heuristics.cost.footprint import Tile, contiguous_run_along, strides_of
 from ...heuristics.cost.model import KernelTime
 from ...heuristics.cost.sides import broadcast_side, sides_along
 from ...heuristics.cost.tiles import tile_of
@@ -136,7 +136,7 @@ def _second_sides(
     for stream, times in Counter(problem.streams).items():
         if contiguous_run_along(stream, problem.axes, every) != 1:
             continue
-        elements, sectors = TensorStrides(stream).touched(tile)
+        elements, sectors = strides_of(stream).touched(tile)
         touched = max(sectors, elements * SECTOR_BYTES)
         for side in sides_along(problem, stream):
             wasted[side] = wasted.get(side, 0.0) + touched * times * programs
@@ -152,7 +152,7 @@ def _sides_of_repeats(problem: Problem, tile: Tile) -> list[tuple[int, ...]]:
     """The sides along which a tensor is broadcast, if tiles of one side load enough of its elements
     several times to be worth a second side."""
     loads = Counter(stream for stream in problem.streams if not stream.is_store)
-    loaded = {one: TensorStrides(one).touched(tile)[1] * n for one, n in loads.items()}
+    loaded = {one: strides_of(one).touched(tile)[1] * n for one, n in loads.items()}
     least = (1 - GAIN) * sum(loaded.values())
     sides = (broadcast_side(problem, one) for one in loads if loaded[one] > least)
     return [side for side in dict.fromkeys(sides) if side][:MOST_SIDES]

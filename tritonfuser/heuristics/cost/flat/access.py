@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from ....device import CACHE_LINE_BYTES, NVIDIA_WARP_SIZE, VECTOR_BYTES
 from ...problem import Problem
@@ -29,7 +30,7 @@ class FlatAccess:
         Extents of the problem's axes.
     strides : TensorStrides
         Where the tensor's elements are.
-    sides : sequence of tuple of int
+    sides : tuple of tuple of int
         The axes along each side of the tile.
     gathered : Gathered, optional
         The tensor, where it is read at indices of another one.
@@ -52,7 +53,7 @@ class FlatAccess:
         self,
         axes: tuple[int, ...],
         strides: TensorStrides,
-        sides: Sequence[tuple[int, ...]],
+        sides: tuple[tuple[int, ...], ...],
         *,
         along: tuple[int, ...],
         lane_side: int,
@@ -152,7 +153,10 @@ class FlatAccess:
 
 
 def accesses(
-    problem: Problem, tensors: Sequence[FlatTensor], sides: Sequence[tuple[int, ...]], limit: int
+    problem: Problem,
+    tensors: Sequence[FlatTensor],
+    sides: tuple[tuple[int, ...], ...],
+    limit: int,
 ) -> list[FlatAccess]:
     """How threads load and store each tensor, by vectors of at most ``limit`` elements.
 
@@ -174,8 +178,9 @@ def accesses(
         # In a tile of two sides, Triton sees no contiguity of a tensor that has none along either.
         has_own_layout = tensor.stream.is_store or (not vector and len(sides) > 1)
         of_thread = own if has_own_layout else widest[along, lane_side]
+        make = _access if tensor.gathered is None else FlatAccess
         found.append(
-            FlatAccess(
+            make(
                 problem.axes,
                 tensor.stride_terms,
                 sides,
@@ -188,6 +193,11 @@ def accesses(
             )
         )
     return found
+
+
+_access = lru_cache(maxsize=1024)(FlatAccess)
+"""Cached with what it has counted: many problems have the same tensor. Not for gathers, whose
+windows are those of one problem."""
 
 
 def _lane_side(

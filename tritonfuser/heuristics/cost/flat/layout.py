@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ....device import NVIDIA_WARP_SIZE
+from ..counts import Number
+from ..numbers import Lookups
 from .access import FlatAccess
 from .tensor import FlatTensor
 
@@ -26,8 +28,8 @@ class TileLayout(NamedTuple):
     vector: int
 
     def broadcast_loads(
-        self, access: FlatAccess, blocks: Sequence[int], threads: int
-    ) -> tuple[float, float]:
+        self, access: FlatAccess, blocks: Sequence[Number], threads: Number, m: Lookups
+    ) -> tuple[Number, Number]:
         """(loads of all warps, cache lines of each) for a tensor that runs along one side, and has
         fewer elements in the tile than there are threads.
 
@@ -36,14 +38,14 @@ class TileLayout(NamedTuple):
         """
         (side,), warps = access.along, threads // NVIDIA_WARP_SIZE
         block = blocks[self.first_side]
-        lanes = min(max(block // self.vector, 1), NVIDIA_WARP_SIZE)
-        warps_along = min(max(block // (self.vector * lanes), 1), warps)
+        lanes = m.minimum(m.maximum(block // self.vector, 1), NVIDIA_WARP_SIZE)
+        warps_along = m.minimum(m.maximum(block // (self.vector * lanes), 1), warps)
         of_thread = self.vector
         if side != self.first_side:
             lanes, warps_along, of_thread = NVIDIA_WARP_SIZE // lanes, warps // warps_along, 1
-        of_warp = max(blocks[side] / warps_along, lanes)
-        loads = max(of_warp / (lanes * min(access.vector, of_thread)), 1.0)
-        return warps * loads, access.lines_of_lanes(lanes, of_thread)
+        of_warp = m.maximum(blocks[side] / warps_along, lanes)
+        loads = m.maximum(of_warp / (lanes * min(access.vector, of_thread)), 1.0)
+        return warps * loads, m.each(access.lines_of_lanes, lanes, of_thread)
 
 
 def tile_layout(tensors: Sequence[FlatTensor], found: Sequence[FlatAccess]) -> TileLayout | None:

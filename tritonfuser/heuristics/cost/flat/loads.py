@@ -1,4 +1,7 @@
-"""``FlatLoads``: the loads and stores of the threads of a program, of all tensors together."""
+"""``FlatLoads``: the loads and stores of the threads of a program, of all tensors together.
+
+Of one kernel, or of many at once: numbers are then arrays with an entry for each of them.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,9 @@ from math import prod
 from typing import NamedTuple
 
 from ....device import NVIDIA_WARP_SIZE
-from ..footprint import Side
+from ..counts import Number
 from ..gathered import Gathered
+from ..numbers import PLAIN, Lookups
 from .access import FlatAccess
 from .layout import tile_layout
 from .tensor import FlatTensor
@@ -31,19 +35,14 @@ class FlatLoads(NamedTuple):
         ``hit_lines``. 0 for other tensors.
     """
 
-    lines: float
-    hit_lines: float
-    accesses: float
-    addresses: float
-    written_bytes: float
-    partial_sector_bytes: float
-    gathered: list[tuple[Gathered, float]]
-    shared: list[float]
-
-    @property
-    def max_hit_lines(self) -> float:
-        """Upper bound of the lines that hit the L1 cache."""
-        return self.hit_lines + sum(self.shared) + sum(lines for _, lines in self.gathered)
+    lines: Number
+    hit_lines: Number
+    accesses: Number
+    addresses: Number
+    written_bytes: Number
+    partial_sector_bytes: Number
+    gathered: list[tuple[Gathered, Number]]
+    shared: list[Number]
 
 
 class _TensorLoads(NamedTuple):
@@ -64,20 +63,21 @@ class _TensorLoads(NamedTuple):
     """
 
     tensor: FlatTensor
-    accesses: float
-    lines: float
-    first_lines: float
-    written_bytes: float
-    partial_sector_bytes: float
+    accesses: Number
+    lines: Number
+    first_lines: Number
+    written_bytes: Number
+    partial_sector_bytes: Number
 
 
 def flat_loads(
     tensors: Sequence[FlatTensor],
     found: Sequence[FlatAccess],
-    sides: Sequence[Side],
-    threads: int,
+    blocks: Sequence[Number],
+    threads: Number,
     *,
     has_addresses: bool,
+    m: Lookups = PLAIN,
 ) -> FlatLoads:
     """The loads and stores of the threads of a program.
 
@@ -85,14 +85,14 @@ def flat_loads(
     ----------
     tensors, found : sequence
         The tensors, and how threads load and store each.
-    sides : sequence of Side
-        The sides of the tile.
+    blocks : sequence of int
+        The lengths of the sides of the tile.
     threads : int
         Of a program.
     has_addresses : bool
         Whether each load of a thread has an address of its own, as in a transpose.
     """
-    each = list(_of_tensors(tensors, found, [side.block for side in sides], threads))
+    each = list(_of_tensors(tensors, found, blocks, threads, m))
     loads = [one for one in each if not one.tensor.stream.is_store]
     addresses = sum(one.accesses * NVIDIA_WARP_SIZE / threads for one in loads)
     return FlatLoads(
@@ -108,34 +108,46 @@ def flat_loads(
 
 
 def _of_tensors(
-    tensors: Sequence[FlatTensor], found: Sequence[FlatAccess], blocks: Sequence[int], threads: int
+    tensors: Sequence[FlatTensor],
+    found: Sequence[FlatAccess],
+    blocks: Sequence[Number],
+    threads: Number,
+    m: Lookups,
 ) -> Iterator[_TensorLoads]:
     """The loads or stores of each tensor."""
     positions = {along: prod(blocks[side] for side in along) for along in _ALONG[len(blocks)]}
     layout = tile_layout(tensors, found) if len(blocks) > 1 else None
     for tensor, access in zip(tensors, found, strict=True):
         is_store, times = tensor.stream.is_store, tensor.times
-        block = min(access.warp_positions, blocks[access.lane_side])
-        count = max(positions[access.along] / access.load_positions, 1.0)
-        first = lines = count * access.lines(block) * times
-        is_small = len(access.along) == 1 and positions[access.along] < threads
-        if layout is not None and is_small and not is_store:
-            count, lines_each = layout.broadcast_loads(access, blocks, threads)
-            lines = max(count * lines_each * times, first)
+        block = m.minimum(access.warp_positions, blocks[access.lane_side])
+        count = m.maximum(positions[access.along] / access.load_positions, 1.0)
+        first = lines = count * m.each(access.lines, block) * times
+        if layout is not None and len(access.along) == 1 and not is_store:
+            is_small = positions[access.along] < threads
+            if m.any(is_small):
+                loads, lines_each = layout.broadcast_loads(access, blocks, threads, m)
+                lines = m.where(is_small, m.maximum(loads * lines_each * times, first), lines)
+                count = m.where(is_small, loads, count)
         written = partial = 0.0
         if is_store and not tensor.gathered:
-            written = count * access.written_bytes(block) * times
-            partial = _partial_sector_bytes(access, blocks, positions[access.along], count) * times
+            written = count * m.each(access.written_bytes, block) * times
+            each = _partial_sector_bytes(access, blocks, positions[access.along], count, m)
+            partial = each * times
         yield _TensorLoads(tensor, count * times, lines, first, written, partial)
 
 
 def _partial_sector_bytes(
-    access: FlatAccess, blocks: Sequence[int], positions: int, count: float
-) -> float:
+    access: FlatAccess,
+    blocks: Sequence[Number],
+    positions: Number,
+    count: Number,
+    m: Lookups,
+) -> Number:
     """Bytes of the sectors that ``count`` stores of warps write in part; of tiles with two sides,
     those that rows of the tile write in part. H200, a transpose of 10602 x 7512 in bfloat16, whose
     results begin within sectors: 97, 102 and 132 us by rows of 256, 128 and 64."""
     if len(blocks) == 1:
-        return count * access.partial_sector_bytes(min(access.warp_positions, blocks[0]))
+        of_warp = m.minimum(access.warp_positions, blocks[0])
+        return count * m.each(access.partial_sector_bytes, of_warp)
     along = blocks[access.lane_side]
-    return positions / along * access.partial_sector_bytes_along(along)
+    return positions / along * m.each(access.partial_sector_bytes_along, along)

@@ -1,8 +1,11 @@
-"""``ProgramBytes``: the bytes of one program, whichever thread loads or stores them."""
+"""``ProgramBytes``: the bytes of one program, whichever thread loads or stores them.
+
+``SharedBytes`` are those that depend on the order of programs.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import prod
 from operator import mul
 from typing import NamedTuple
@@ -26,7 +29,7 @@ RUN_SHARE = 1 / 32
 
 
 class ProgramBytes(NamedTuple):
-    """The bytes of one program, and what depends on the order of programs.
+    """The bytes of one program.
 
     Attributes
     ----------
@@ -34,77 +37,19 @@ class ProgramBytes(NamedTuple):
         Its bytes, apart from ``partial_sector_bytes``, which depend on its threads.
     loaded_elements : float
         Elements of all tensors that it loads.
-    partial_sectors : list of PartialSector
-        Sectors that the program uses in part, and its short runs, of each tensor that has some.
-    broadcasts : list of (Stream, BroadcastLoad)
-        The tensors that other programs load too.
     hit_rates : list of float
         L1 hit rate of each tensor.
     hit_bytes : float
-        Bytes that hit the L1 cache, of all tensors.
+        Bytes that hit the L1 cache, of all tensors that are not gathered.
+    gathered : list of (float, float)
+        (bytes, distinct ones) of the sectors that are requested, of each gather.
     """
 
     moved: StepBytes
     loaded_elements: float
-    partial_sectors: list[PartialSector]
-    broadcasts: list[tuple[Stream, BroadcastLoad]]
     hit_rates: list[float]
     hit_bytes: float
-
-
-class _Footprint(NamedTuple):
-    """What a tile touches of one tensor.
-
-    Attributes
-    ----------
-    tensor : FlatTensor
-        The tensor.
-    tile : Tile
-        Positions of the program along each axis.
-    distinct_bytes : float
-        Bytes of its elements, each once.
-    """
-
-    tensor: FlatTensor
-    tile: Tile
-    distinct_bytes: float
-
-    @property
-    def moved_bytes(self) -> float:
-        """Bytes of all tensors with these facts."""
-        return self.distinct_bytes * self.tensor.times
-
-    @property
-    def fetched_bytes(self) -> float:
-        """Those of ``moved_bytes`` that no earlier load of the kernel has fetched."""
-        return self.moved_bytes * self.tensor.fresh
-
-    @property
-    def sector_bytes(self) -> float:
-        """Bytes of the sectors that are touched, without those that an earlier load fetched."""
-        _, sector_bytes = self.tensor.stride_terms.touched(self.tile)
-        return sector_bytes * self.tensor.times * self.tensor.fresh
-
-    @property
-    def shared_bytes(self) -> float:
-        """Bytes of a tensor of which several positions load one element; 0 for others."""
-        return self.distinct_bytes if self.tensor.shared else 0.0
-
-    def partial_sectors(self) -> list[PartialSector]:
-        """The sectors that the program uses in part, and its runs where they are short: one entry,
-        or none."""
-        tensor, terms = self.tensor, self.tensor.stride_terms
-        _, pair_bytes = terms.touched(self.tile, FETCHED_BYTES)
-        unused = pair_bytes * tensor.times - self.moved_bytes * (1 + tensor.overfetch)
-        # A sector that is stored in part is read too.
-        unused = max(unused, 0.0) * (2 if tensor.stream.is_store else 1)
-        if not tensor.gathered:
-            opened = RUN_BYTES * terms.footprint(self.tile, FETCHED_BYTES).runs * tensor.times
-            unused += opened if opened > RUN_SHARE * self.moved_bytes else 0.0
-        if not unused:
-            return []
-        axis, div = terms.first_partial_term(self.tile) or (-1, 1)
-        return [PartialSector(unused, axis, div, tensor.distance_bound)]
+    gathered: list[tuple[float, float]]
 
 
 def program_bytes(
@@ -112,38 +57,82 @@ def program_bytes(
 ) -> ProgramBytes:
     """The bytes of a program whose tile has these sides."""
     tile, positions = tile_over(problem.axes, sides), prod(side.block for side in sides)
-    touched = [_footprint(tensor, tile) for tensor in tensors]
-    loads = [each for each in touched if not each.tensor.stream.is_store]
-    moved = StepBytes(
-        loaded_bytes=sum(each.moved_bytes for each in loads),
-        fetched_bytes=sum(each.fetched_bytes for each in loads),
-        stored_bytes=sum(each.moved_bytes for each in touched if each.tensor.stream.is_store),
-        sector_bytes=sum(each.sector_bytes for each in touched),
-    )
-    cache = L1Cache(problem.device, moved.loaded_bytes, problem.parallel / positions)
-    hit_rates = [cache.hit_rate(each.tensor.stream, each.shared_bytes) for each in touched]
+    loaded = fetched = stored = sectors = elements = 0.0
+    shared = []
+    for tensor in tensors:
+        own, sector_bytes = tensor.stride_terms.touched(tile)
+        distinct = own * tensor.stride_terms.item_bytes
+        moved = distinct * tensor.times
+        sectors += sector_bytes * tensor.times * tensor.fresh
+        # Several positions load one element: other programs may load it too.
+        shared.append(distinct if tensor.shared else 0.0)
+        if tensor.stream.is_store:
+            stored += moved
+        else:
+            loaded += moved
+            fetched += moved * tensor.fresh
+            elements += tensor.times * positions
+    cache = L1Cache(problem.device, loaded, problem.parallel / positions)
+    hit_rates = [cache.hit_rate(t.stream, part) for t, part in zip(tensors, shared, strict=True)]
     return ProgramBytes(
-        moved=moved,
-        loaded_elements=sum(each.tensor.times * positions for each in loads),
-        partial_sectors=[found for each in touched for found in each.partial_sectors()],
-        broadcasts=_broadcasts(problem, loads),
+        moved=StepBytes(
+            loaded_bytes=loaded, fetched_bytes=fetched, stored_bytes=stored, sector_bytes=sectors
+        ),
+        loaded_elements=elements,
         hit_rates=hit_rates,
-        hit_bytes=sum(map(mul, hit_rates, (each.shared_bytes for each in touched))),
+        hit_bytes=sum(map(mul, hit_rates, shared)),
+        gathered=[tensor.gathered.requests(tile) for tensor in tensors if tensor.gathered],
     )
 
 
-def _footprint(tensor: FlatTensor, tile: Tile) -> _Footprint:
-    elements, _ = tensor.stride_terms.touched(tile)
-    return _Footprint(tensor, tile, elements * tensor.stream.item_bytes)
+class SharedBytes(NamedTuple):
+    """What a program loads or stores that others load or store too: caches may have it.
+
+    Attributes
+    ----------
+    partial_sectors : list of PartialSector
+        Sectors that the program uses in part, and its short runs, of each tensor that has some.
+    broadcasts : list of (Stream, BroadcastLoad)
+        The tensors that other programs load too.
+    """
+
+    partial_sectors: list[PartialSector]
+    broadcasts: list[tuple[Stream, BroadcastLoad]]
+
+
+def shared_bytes(
+    problem: Problem, tensors: Sequence[FlatTensor], sides: Sequence[Side]
+) -> SharedBytes:
+    """The same of a program whose tile has these sides."""
+    tile = tile_over(problem.axes, sides)
+    partial = (_partial_sectors(tensor, tile) for tensor in tensors)
+    return SharedBytes([*filter(None, partial)], [*_broadcasts(problem, tensors, tile)])
+
+
+def _partial_sectors(tensor: FlatTensor, tile: Tile) -> PartialSector | None:
+    """The sectors that the program uses in part, and its runs where they are short."""
+    terms = tensor.stride_terms
+    elements, pair_bytes = terms.touched(tile, FETCHED_BYTES)
+    moved = elements * terms.item_bytes * tensor.times
+    unused = pair_bytes * tensor.times - moved * (1 + tensor.overfetch)
+    # A sector that is stored in part is read too.
+    unused = max(unused, 0.0) * (2 if tensor.stream.is_store else 1)
+    if not tensor.gathered:
+        opened = RUN_BYTES * terms.footprint(tile, FETCHED_BYTES).runs * tensor.times
+        unused += opened if opened > RUN_SHARE * moved else 0.0
+    if not unused:
+        return None
+    axis, div = terms.first_partial_term(tile) or (-1, 1)
+    return PartialSector(unused, axis, div, tensor.distance_bound)
 
 
 def _broadcasts(
-    problem: Problem, loads: Sequence[_Footprint]
-) -> list[tuple[Stream, BroadcastLoad]]:
+    problem: Problem, tensors: Sequence[FlatTensor], tile: Tile
+) -> Iterator[tuple[Stream, BroadcastLoad]]:
     """The tensors that programs along other axes load too."""
-    tiles = [broadcast_tiles(problem.axes, each.tensor.axes, each.tile) for each in loads]
-    return [
-        (each.tensor.stream, BroadcastLoad(each.fetched_bytes, along))
-        for each, along in zip(loads, tiles, strict=True)
-        if along
-    ]
+    for tensor in tensors:
+        along = broadcast_tiles(problem.axes, tensor.axes, tile)
+        if along and not tensor.stream.is_store:
+            elements, _ = tensor.stride_terms.touched(tile)
+            moved = elements * tensor.stride_terms.item_bytes * tensor.times
+            yield tensor.stream, BroadcastLoad(moved * tensor.fresh, along)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from ....device import SECTOR_BYTES
 from ...problem import Problem
 from ...streams import Stream
-from ..footprint import TensorStrides
+from ..footprint import TensorStrides, strides_of
 from ..gathered import Gathered
 from ..refetched import overfetch_ratio
 
@@ -54,7 +54,7 @@ class FlatTensor(NamedTuple):
 
 def flat_tensor(problem: Problem, stream: Stream, times: int) -> FlatTensor:
     """The facts of a tensor, of which the problem has so many."""
-    strides = TensorStrides(stream)
+    strides = strides_of(stream)
     return FlatTensor(
         stream,
         times * stream.accessed_share,

@@ -8,6 +8,7 @@ that side.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from functools import lru_cache
 from math import prod
 
@@ -15,13 +16,15 @@ from ....device import VECTOR_BYTES
 from ...params import KernelParams, TransposeParams
 from ...problem import Problem
 from ...streams import Stream
+from ..counts import Number
 from ..footprint import Side, Tile, tile_over
 from ..gathered import Gathered, concurrent_tile, max_resident_programs, sum_windows
+from ..numbers import PLAIN, Lookups
 from ..refetched import L2Refetches
 from ..traffic import Traffic, Windows
 from .access import FlatAccess, accesses
 from .loads import FlatLoads, flat_loads
-from .program_bytes import ProgramBytes, program_bytes
+from .program_bytes import ProgramBytes, SharedBytes, program_bytes, shared_bytes
 from .tensor import flat_tensor
 
 
@@ -38,6 +41,10 @@ class Axes:
         if isinstance(params, TransposeParams):
             return Side(self._others, params.block_x), Side(self._across, params.block_y)
         return (Side(self._every, getattr(params, "block_x", 1)),)
+
+    def places(self, sides: int) -> tuple[tuple[int, ...], ...]:
+        """The axes along each side of tiles of so many sides."""
+        return (self._others, self._across) if sides > 1 else (self._every,)
 
     def order(self, params: KernelParams, sides: tuple[Side, ...]) -> tuple[Side, ...]:
         """The sides in the order in which program ids run along them, fastest first."""
@@ -63,8 +70,11 @@ class FlatStreams:
             flat_tensor(problem, stream, times)
             for stream, times in Counter(problem.streams).items()
         ]
+        narrowest = min((stream.item_bytes for stream in problem.streams), default=VECTOR_BYTES)
+        self._widest = max(VECTOR_BYTES // narrowest, 1)
         self._tiles: dict[tuple[Side, ...], ProgramBytes] = {}
-        self._accesses: dict[tuple[int, ...], list[FlatAccess]] = {}
+        self._shared: dict[tuple[Side, ...], SharedBytes] = {}
+        self._accesses: dict[tuple[int, int], list[FlatAccess]] = {}
         self._loads: dict[tuple[tuple[Side, ...], int, int], FlatLoads] = {}
         self._refetched: dict[tuple[Side, ...], float] = {}
 
@@ -76,7 +86,7 @@ class FlatStreams:
     def traffic(self, params: KernelParams, threads: int) -> Traffic:
         """The traffic of a program."""
         sides = self._axes.sides(params)
-        tile, loads = self._of_tile(sides), self.loads(params, threads)
+        tile, loads = self.tile_bytes(sides), self.loads(params, threads)
         windows = [self._windows(one, params, sides, lines) for one, lines in loads.gathered]
         lines = sum(share * n for share, n in zip(tile.hit_rates, loads.shared, strict=True))
         windows.append(Windows(hit_bytes=tile.hit_bytes, hit_lines=loads.hit_lines + lines))
@@ -95,16 +105,36 @@ class FlatStreams:
         sides = self._axes.sides(params)
         each = max(prod(side.block for side in sides) // threads, 1)
         limit = getattr(params, "vectorization_factor", 0) or VECTOR_BYTES
-        limit = min(limit, 1 << each.bit_length() - 1)
-        # Otherwise the number of threads matters by the limit alone.
+        width = self.widths(limit, 1 << each.bit_length() - 1, PLAIN)
+        # Otherwise the number of threads matters by the width alone.
         by_threads = len(sides) > 1 or self._problem.across
-        key = sides, limit, threads if by_threads else 0
+        key = sides, width, threads if by_threads else 0
         if key not in self._loads:
-            found = self._accesses_by(sides, limit)
-            self._loads[key] = flat_loads(
-                self._tensors, found, sides, threads, has_addresses=bool(self._problem.across)
-            )
+            blocks = [side.block for side in sides]
+            self._loads[key] = self.loads_of(blocks, width, threads, PLAIN)
         return self._loads[key]
+
+    def loads_of(
+        self, blocks: Sequence[Number], width: int, threads: Number, m: Lookups
+    ) -> FlatLoads:
+        """The loads and stores of one kernel, or of many by vectors of at most one width.
+
+        Parameters
+        ----------
+        blocks : sequence of int
+            The lengths of the sides of the tile.
+        """
+        found, has_addresses = self._accesses_by(len(blocks), width), bool(self._problem.across)
+        return flat_loads(self._tensors, found, blocks, threads, has_addresses=has_addresses, m=m)
+
+    def widths(self, vector: Number, of_thread: Number, m: Lookups) -> Number:
+        """The elements of the widest vector of a thread, by the limit of its params and by its own
+        elements."""
+        return m.minimum(m.minimum(vector, of_thread), self._widest)
+
+    def places(self, sides: int) -> tuple[tuple[int, ...], ...]:
+        """The axes along each side of tiles of so many sides."""
+        return self._axes.places(sides)
 
     def _windows(
         self, tensor: Gathered, params: KernelParams, sides: tuple[Side, ...], lines: float
@@ -117,7 +147,7 @@ class FlatStreams:
         """Bytes of each tensor that all programs load again, after the L2 cache evicted them."""
         sides = self._axes.sides(params)
         refetches = self._refetches.in_order(sides)
-        broadcasts = self._of_tile(sides).broadcasts
+        broadcasts = self._shared_bytes(sides).broadcasts
         return {stream: refetches.of_broadcasts([load]) * programs for stream, load in broadcasts}
 
     def refetched_bytes(self, params: KernelParams, programs: int) -> float:
@@ -128,25 +158,30 @@ class FlatStreams:
         sides = self._axes.sides(params)
         order = self._axes.order(params, sides)
         if order not in self._refetched:
-            tile, refetches = self._of_tile(sides), self._refetches.in_order(order)
-            of_sectors = refetches.of_partial_sectors(tile.partial_sectors)
-            of_broadcasts = refetches.of_broadcasts(load for _, load in tile.broadcasts)
+            shared, refetches = self._shared_bytes(sides), self._refetches.in_order(order)
+            of_sectors = refetches.of_partial_sectors(shared.partial_sectors)
+            of_broadcasts = refetches.of_broadcasts(load for _, load in shared.broadcasts)
             self._refetched[order] = of_sectors + of_broadcasts
         return self._refetched[order] * programs
 
-    def _of_tile(self, sides: tuple[Side, ...]) -> ProgramBytes:
+    def tile_bytes(self, sides: tuple[Side, ...]) -> ProgramBytes:
         """The bytes of a program, cached."""
         if sides not in self._tiles:
             self._tiles[sides] = program_bytes(self._problem, self._tensors, sides)
         return self._tiles[sides]
 
-    def _accesses_by(self, sides: tuple[Side, ...], limit: int) -> list[FlatAccess]:
+    def _shared_bytes(self, sides: tuple[Side, ...]) -> SharedBytes:
+        """What other programs load or store too, cached."""
+        if sides not in self._shared:
+            self._shared[sides] = shared_bytes(self._problem, self._tensors, sides)
+        return self._shared[sides]
+
+    def _accesses_by(self, sides: int, width: int) -> list[FlatAccess]:
         """How threads load and store each tensor, cached."""
-        key = (len(sides), limit)
+        key = sides, width
         if key not in self._accesses:
-            self._accesses[key] = accesses(
-                self._problem, self._tensors, [side.places for side in sides], limit
-            )
+            places = self._axes.places(sides)
+            self._accesses[key] = accesses(self._problem, self._tensors, places, width)
         return self._accesses[key]
 
 

@@ -1,22 +1,21 @@
-"""``LeastCounting``: lower bounds of the ``Counts`` of many kernels, without tile footprints."""
+"""``LeastCounting``: lower bounds of the ``Counts`` of many kernels at once."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import prod
 
 import numpy as np
 
 from ....lazy import cached_property
-from ...params import KernelParams
 from ...streams import Stream
 from ..counting import Counting
 from ..counts import Counts, LeastCounts, Number, TileCounts
 from ..numbers import ARRAYS
 from ..reduction_layout import ReductionLayout
 from ..registers import limit_of_warps
-from ..tiles import Launches, is_flat_tile, launches_of
+from ..tiles import Launches
 from ..traffic import StepBytes, Windows
+from .flat import flat_bounds
 from .loads import LeastLoads, LoadBounds
 
 
@@ -33,37 +32,16 @@ class LeastCounting(Counting):
         streams = self._problem.streams
         return sum(s.fetched_bytes for s in streams if _is_always_fetched(s))
 
-    def least_of(self, params: Sequence[KernelParams], many: Launches | None = None) -> LeastCounts:
-        """The lower bounds for kernels with these params.
+    def least_of(self, many: Launches) -> LeastCounts:
+        """The lower bounds for many kernels."""
+        return self._least_of_flat(many) if many.blocks else self._least_of_rows(many)
 
-        Parameters
-        ----------
-        many : Launches, optional
-            ``launches_of`` the params, where they are known.
-        """
-        many = launches_of(self._problem, params) if many is None else many
-        if not is_flat_tile(self._problem, params[0]):
-            return self.least_of_row_kernels(many)
-        warp = self._problem.device.warp_size
-        loads = (self._flat_streams.loads(each, each.num_warps * warp) for each in params)
-        found = (
-            (each.accesses, each.lines, each.addresses, each.max_hit_lines, each.written_bytes)
-            for each in loads
-        )
-        accesses, lines, addresses, hit, written = map(np.array, zip(*found, strict=True))
-        bounds = LoadBounds(
-            accesses,
-            lines,
-            self._flat_streams.loaded,
-            addresses,
-            hit_lines=hit,
-            written_bytes=written,
-        )
+    def _least_of_flat(self, many: Launches) -> LeastCounts:
+        bounds = flat_bounds(self._flat_streams, many, many.warps * self._problem.device.warp_size)
         counts = self._of_tile.of_many(many.tile)
-        return self._least_counts(many, counts, ReductionLayout(), bounds, 1.0)
+        return self._least_counts(many, counts, ReductionLayout(), bounds, bounds.moved)
 
-    def least_of_row_kernels(self, many: Launches) -> LeastCounts:
-        """The lower bounds for kernels with rows, whose params need not be made."""
+    def _least_of_rows(self, many: Launches) -> LeastCounts:
         counts = self._of_tile.of_many(many.tile)
         threads = many.warps * self._problem.device.warp_size
         bounds = self._least_loads.of(many, threads, counts.valid, ARRAYS)
@@ -71,7 +49,12 @@ class LeastCounting(Counting):
         reductions = self._reductions.lower_bounds(
             many.tile, threads, bounds.vectors, computed, ARRAYS
         )
-        return self._least_counts(many, counts, reductions, bounds, computed)
+        # Where the ends of rows stay in registers, the steps cover a part of each row.
+        positions = counts.programs * counts.steps * many.tile.x * many.tile.r
+        in_steps = np.minimum(positions / max(self._of_tile.positions, 1), 1.0)
+        steps = counts.programs * counts.steps * counts.passes
+        moved = StepBytes(fetched_bytes=self._least_fetched_bytes * in_steps / steps)
+        return self._least_counts(many, counts, reductions, bounds, moved, computed)
 
     def _least_counts(
         self,
@@ -79,21 +62,17 @@ class LeastCounting(Counting):
         counts: TileCounts,
         reductions: ReductionLayout,
         loads: LoadBounds,
-        computed: Number,
+        moved: StepBytes,
+        computed: Number = 1.0,
     ) -> LeastCounts:
         device, m, tile = self._problem.device, ARRAYS, many.tile
         threads = many.warps * device.warp_size
-        # Where the ends of rows stay in registers, the steps cover a part of each row.
-        positions = counts.programs * counts.steps * tile.x * tile.r
-        in_steps = m.minimum(positions / max(self._of_tile.positions, 1), 1.0)
-        steps = counts.programs * counts.steps * counts.passes
-        moved = StepBytes(fetched_bytes=self._least_fetched_bytes * in_steps / steps)
         least = Counts(
             *self._of_problem,
             *counts,
             *reductions,
             *moved,
-            *Windows(hit_lines=loads.hit_lines),
+            *Windows(hit_bytes=loads.hit_bytes, hit_lines=loads.hit_lines),
             warps=1.0 * many.warps,
             threads=1.0 * threads,
             stages=1.0 + (many.stages - 1) * tile.loops,

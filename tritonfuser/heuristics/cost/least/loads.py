@@ -19,6 +19,7 @@ from ..counts import Number
 from ..numbers import Numbers
 from ..rows.access import R, RowTensor, main_side
 from ..tiles import KernelTile, Launches
+from ..traffic import StepBytes
 
 
 class LoadBounds(NamedTuple):
@@ -26,8 +27,10 @@ class LoadBounds(NamedTuple):
 
     Attributes
     ----------
-    hit_lines : float
-        An upper bound, in flat kernels: lines that hit the L1 cache.
+    hit_lines, hit_bytes : float
+        Upper bounds, in flat kernels: lines, and bytes of sectors, that hit the L1 cache.
+    moved : StepBytes
+        The bytes of a program of a flat kernel.
     vectors : (float, float)
         Lower and upper bound of ``Traffic.inner_vector``.
     """
@@ -38,7 +41,9 @@ class LoadBounds(NamedTuple):
     addresses: Number = 0.0
     vectors: tuple[Number, Number] = (1.0, 1.0)
     hit_lines: Number = 0.0
+    hit_bytes: Number = 0.0
     written_bytes: Number = 0.0
+    moved: StepBytes = StepBytes()
 
 
 class _Lines(NamedTuple):

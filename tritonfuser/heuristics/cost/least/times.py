@@ -12,10 +12,17 @@ from ..programs_time import programs_time, resident_programs
 
 
 def least_of_problem(problem: Problem, work: ElementWork) -> float:
-    """A lower bound of the seconds of a problem's kernel, by any params.
+    """A lower bound of the seconds of a problem's kernel, by any params: those of its start and its
+    end, and between them ``least_busy``."""
+    c = constants_of(problem.device)
+    return c.launch_s + c.kernel_s + c.start_s + c.latency_s + least_busy(problem, work)
 
-    Start and end of the kernel, and between them all resources busy at the same time: memory moves
-    each byte once, each instruction is issued once, and there are as many warps as fit.
+
+def least_busy(problem: Problem, work: ElementWork) -> float:
+    """A lower bound of the seconds without start and end of a problem's kernel, by any params.
+
+    All resources are busy at the same time: memory moves each byte once, each instruction is issued
+    once, and there are as many warps as fit.
     """
     c, device = constants_of(problem.device), problem.device
     clocks = device.sm_count * device.clock_hz
@@ -33,7 +40,7 @@ def least_of_problem(problem: Problem, work: ElementWork) -> float:
         "instructions": warps * instructions / (clocks * c.issue * issue),
         "special functions": special / (clocks * device.rates.sfu),
     }
-    return c.launch_s + c.kernel_s + c.start_s + c.latency_s + float(busy_seconds(resources))
+    return float(busy_seconds(resources))
 
 
 def least_time(
@@ -58,7 +65,9 @@ def least_time(
     clocks = visits * lines * c.line_clocks + on_sm * n.exchange_clocks
     stores = device.sm_count * c.sm_written_bytes * device.clock_hz
     written = n.written_bytes * n.programs * n.valid * n.steps * n.passes
-    crossing = visits * device.sm_count * n.fetched_bytes * n.valid
+    busiest_sm = on_sm * device.sm_count * (n.fetched_bytes + n.stored_bytes)
+    sectors = m.maximum((n.sector_bytes - n.hit_bytes) * n.programs, busiest_sm)
+    crossing = sectors * n.valid * n.steps * n.passes
     resources = {
         "memory": n.moved_bytes / memory_rate(device, c),
         "L2 cache": crossing / (device.sm_count * c.sm_bytes * device.clock_hz),

@@ -15,7 +15,7 @@ from ...integers import floor_power_of_2
 from ...problem import Problem
 from ...streams import Stream
 from ..digits import digits_of
-from ..footprint import TensorStrides, contiguous_run_along, warp_bytes
+from ..footprint import contiguous_run_along, strides_of, warp_bytes
 from ..gathered import Gathered
 from ..refetched import overfetch_ratio
 from ..tiles import KernelTile
@@ -61,7 +61,7 @@ class RowTensor:
         self.stream, self._problem, self.is_result = stream, problem, is_result
         self.times = times * stream.accessed_share
         self.issued = 1 / stream.accessed_share if stream.accessed_share else 0.0
-        self.strides = TensorStrides(stream)
+        self.strides = strides_of(stream)
         self.overfetch = overfetch_ratio(problem, stream, self.strides)
         self.is_full = stream.along_x and (stream.along_r or problem.reduced <= 1)
         rows, row = problem.places

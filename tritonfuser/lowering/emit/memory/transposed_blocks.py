@@ -34,7 +34,7 @@ def is_transposed(axes: KernelAxes, value: Value, offset: Affine) -> bool:
         item_bytes=value.dtype.info.bytes, stride_terms=tuple(map(_in_numbers, stride_terms))
     )
     widths = [tile.width for tile in sides]
-    strides = TensorStrides(stream)
+    strides = TensorStrides(stream.item_bytes, stream.stride_terms)
     down, along = (warp_bytes(strides, widths, [(0,), (1,)], place) for place in (0, 1))
     return along < down
 
