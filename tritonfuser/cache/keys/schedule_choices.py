@@ -9,7 +9,7 @@ from typing import Any
 
 from ...errors import TritonFuserError
 from ...heuristics.params import HeuristicParams
-from ...lowering.fuse.flat_kernels import is_slower_joined
+from ...lowering.fuse.joined_kernels import is_slower_joined
 from ...lowering.fuse.scheduler_queries.kernels import is_refused, register_limit_at
 from ...lowering.fuse.scheduler_queries.products import saves_no_time
 from ...lowering.fuse.scheduler_queries.split_answers import are_shared, best_parts, wanted_parts

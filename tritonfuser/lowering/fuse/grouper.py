@@ -51,7 +51,7 @@ class Grouper(Placement):
         super().__init__(
             AnchorMaker(found.fusion, reads=found.reads), facts, rules.device, found.partial
         )
-        self.joining = Joining(self.maker, self.problem, co_reduced, rules)
+        self.joining = Joining(self.maker, self.problem, self.one_sided, co_reduced, rules)
         self.place_all()
 
     def scheduled(self, group: FusionGroup, problem: Problem, work: KernelWork) -> Scheduled:

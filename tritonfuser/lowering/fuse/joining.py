@@ -21,7 +21,7 @@ from ..groups.nest_matching import in_nest_of
 from ..legality.kernel import OTHER_AXES, grown_with
 from ..legality.loop_nests import Nesting, nesting_of
 from ..passes.splits.parts import reduced_extents
-from .flat_kernels import JoinedKernels, is_slower_joined
+from .joined_kernels import JoinedKernels, is_slower_joined
 from .rules import Rules
 from .scheduler_queries.kernels import has_programs, reads_rows_twice, reject_reason, scatters
 from .scheduler_queries.splits import shares_rows
@@ -47,8 +47,8 @@ class Joining:
     ----------
     maker : AnchorMaker
         Makes the anchors of the fusion.
-    problem : callable
-        The problem of a group, for schedulers.
+    problem, one_sided : callable
+        The problem of a group, for schedulers; and without the second side of flat tiles.
     co_reduced : frozenset of Value
         Reductions of results of neighbouring rows, which may join the kernel of those rows.
     rules : Rules
@@ -57,6 +57,7 @@ class Joining:
 
     maker: AnchorMaker
     problem: Callable[[FusionGroup], Problem]
+    one_sided: Callable[[FusionGroup], Problem]
     co_reduced: frozenset[Value]
     rules: Rules
 
@@ -205,7 +206,8 @@ class Joining:
         if not same or self.rules.device.is_cpu:
             return None
         alone = FusionGroup(group.number, anchor.parallel, ()).grown(anchor, False, frozenset())
-        kernels = JoinedKernels(self.problem(grown), self.problem(group), self.problem(alone))
+        both = self.one_sided(group), self.one_sided(alone)
+        kernels = JoinedKernels(self.problem(grown), *both)
         env = env_among(*(p.parallel for p in (kernels.joined, kernels.first, kernels.second)))
         lies_across = choose(env, is_slower_joined, kernels)
         return "its tensors lie across the axes of the kernel" if lies_across else None

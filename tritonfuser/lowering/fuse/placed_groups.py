@@ -23,6 +23,7 @@ from ..groups.group_graph import GroupGraph
 from ..segments.segment import Segment
 from .core_facts import CoreFacts
 from .problem_facts import problem_of
+from .second_sides import with_second_side
 
 
 class Scheduled(NamedTuple):
@@ -84,7 +85,8 @@ class PlacedGroups(ABC):
         self.graph = GroupGraph()
         self.cuts: dict[Value, str] = {}
         # By identity, since hashing a group takes long.
-        self._problems: dict[int, tuple[FusionGroup, Problem]] = {}
+        self._one_sided: dict[int, tuple[FusionGroup, Problem]] = {}
+        self._problems: dict[int, Problem] = {}
 
     @property
     def groups(self) -> list[FusionGroup]:
@@ -105,9 +107,18 @@ class PlacedGroups(ABC):
         """The facts of a group, cached."""
         known = self._problems.get(id(group))
         if known is None:
+            found = self.one_sided(group)
+            known = found if group.reduced else with_second_side(found)
+            self._problems[id(group)] = known
+        return known
+
+    def one_sided(self, group: FusionGroup) -> Problem:
+        """The facts of a group, cached; without the second side that flat tiles may get."""
+        known = self._one_sided.get(id(group))
+        if known is None:
             found = problem_of(group, self.maker, self.facts, self.device, self.partial)
             # The group is kept too, so that no other object gets its id.
-            known = self._problems[id(group)] = (group, found)
+            known = self._one_sided[id(group)] = (group, found)
         return known[1]
 
     @abstractmethod

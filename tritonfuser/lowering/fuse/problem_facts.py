@@ -24,7 +24,6 @@ from ..segments.member import Member
 from ..segments.store import Store
 from ..tile.aligned_rows import vector_of_rows
 from .core_facts import CoreFacts
-from .second_sides import with_second_side
 
 
 def problem_of(
@@ -34,7 +33,7 @@ def problem_of(
     device: DeviceProperties,
     partial: frozenset[Value] | None = None,
 ) -> Problem:
-    """The facts of a group by which schedulers decide.
+    """The facts of a group by which schedulers decide, but for the second side of flat tiles.
 
     Sizes that vary stay sizes: ``scheduler_queries`` asks the schedulers about such facts.
 
@@ -75,8 +74,7 @@ def problem_of(
         core=facts.core(group, traffic),
         device=device,
     )
-    found = _with_reductions(nest, group, maker)
-    return found if group.reduced else with_second_side(found)
+    return _with_reductions(nest, group, maker)
 
 
 def _with_reductions(problem: Problem, group: FusionGroup, maker: AnchorMaker) -> Problem:
