@@ -15,7 +15,7 @@ from tritonfuser.heuristics import inner_outer_persistent, schedulers
 from tritonfuser.heuristics.integers import ceil_div, next_power_of_2
 from tritonfuser.heuristics.one_wave import wave_efficiency
 from tritonfuser.heuristics.params import MAX_TAILS, PARAMS
-from tritonfuser.heuristics.problem import Problem
+from tritonfuser.heuristics.problem import ElementWork, Problem
 from tritonfuser.heuristics.row_tiling import block_and_tails, max_tails
 from tritonfuser.heuristics.streams import Stream
 
@@ -501,3 +501,13 @@ def test_loops_that_move_many_times_the_cache_have_no_hints(stream):
 
     assert hints(H200.l2_bytes)
     assert not hints(8 * H200.l2_bytes)
+
+
+def test_the_time_of_a_kernel_is_found_once():
+    """Segmentations have kernels in common, each with a problem of its own."""
+    problem, work = KINDS["pointwise"], ElementWork(before=3.0)
+    params = schedulers.propose(problem)
+    found = schedulers.kernel_seconds(problem, params, work)
+    assert schedulers.kernel_seconds(replace(problem), params, work) is found
+    slower = schedulers.kernel_seconds(problem, params, ElementWork(before=3000.0))
+    assert slower.seconds > found.seconds

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from ..device import DeviceProperties
 from ..errors import SchedulingError
@@ -193,8 +194,12 @@ def _no_time(params: HeuristicParams) -> None:
     """No predicted time: torch runs the op."""
 
 
+@lru_cache(maxsize=1024)
 def kernel_seconds(
     problem: Problem, params: HeuristicParams, work: ElementWork
 ) -> KernelTime | None:
-    """The predicted time of a kernel. None without a kernel, and for the interpreter."""
+    """The predicted time of a kernel. None without a kernel, and for the interpreter.
+
+    Cached: segmentations of a fusion have most of their kernels in common.
+    """
     return kernel_times(problem, work, params.scheduler)(params)

@@ -10,7 +10,10 @@ import torch
 from tests.lowering.graphs import noise
 from tests.lowering.harness import H200, lowered
 from tritonfuser.ir import Node, Value
-from tritonfuser.lowering.fuse.grouper import MOST_REASONS
+from tritonfuser.lowering.fuse.grouper import MOST_REASONS, Grouper
+from tritonfuser.lowering.fuse.rewritten import CommonRewrites
+from tritonfuser.lowering.fuse.rules import Rules
+from tritonfuser.lowering.fuse.splits.split_policy import CommonRows, choose_splits
 from tritonfuser.lowering.groups.fusion_group import FusionGroup
 from tritonfuser.lowering.groups.group_graph import GroupGraph, bits, largest_first
 
@@ -109,3 +112,22 @@ def test_what_an_input_is_expanded_along_is_loaded_once():
     given = [torch.empty(1, 1, 12544).expand(3, 285, 12544), torch.empty(3, 285, 12544).bfloat16()]
     reads = [piece.inputs for piece in lowered(body, given).segmented.segments]
     assert sum(any(value.name == "tv1" for value in names) for names in reads) == 1
+
+
+def test_kernels_without_reductions_are_not_asked_for_splits(monkeypatch):
+    """The second side of a flat kernel's tiles takes long to choose."""
+    asked = []
+    problem = Grouper.problem
+    monkeypatch.setattr(Grouper, "problem", lambda self, g: (asked.append(g), problem(self, g))[1])
+
+    def body(fd, x, y):
+        return fd.ops.sum(x, [1]), fd.ops.exp(fd.ops.permute(y, [1, 0]))
+
+    given = [torch.empty(4096, width, device="meta") for width in (1024, 4104)]
+    fusion = lowered(body, given).segmented.fusion
+    found = CommonRewrites.of(fusion, ()).in_memory(H200, ())
+    grouper = Grouper(found, Rules(H200))
+    flat = [group for group in grouper.groups if not group.reduced]
+    asked.clear()
+    choose_splits(grouper, CommonRows.CUT)
+    assert flat and asked and not {*map(id, flat)} & {*map(id, asked)}

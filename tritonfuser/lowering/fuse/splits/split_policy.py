@@ -133,8 +133,10 @@ def _over_programs(
     grouper: Grouper, group: FusionGroup, interleaved: bool, parts_factor: float
 ) -> dict[Value, Parts]:
     """Reductions of a group to split over more programs, where its scheduler asks for it."""
-    problem = replace(grouper.problem(group), parts_factor=parts_factor)
     members = group.members[:1] if group.core else group.outer or group.members
+    if not members:
+        return {}
+    problem = replace(grouper.problem(group), parts_factor=parts_factor)
     wanted = choose_parts(problem, members, over_rows=bool(group.outer))
     if not interleaved and not group.outer:
         wanted = _of_neighbours(wanted)
