@@ -205,7 +205,7 @@ def bind(
     recording: Recording,
     options: RunOptions = DEFAULT,
 ) -> BoundPlan:
-    """The bound plan of a recorded definition for flatten_inputs inputs.
+    """The bound plan of a recorded definition for flat inputs.
 
     Raises
     ------

@@ -316,7 +316,7 @@ class Runnable(Queries):
     def _run_flattened(
         self, execute: Execute, inputs: Inputs, error: InputError
     ) -> list[torch.Tensor]:
-        """Run flattened inputs; raise ``error`` where they are flatten_inputs already."""
+        """Flatten the inputs and run them; raise ``error`` where they were flat before."""
         given = flatten_inputs(inputs)
         with locate_errors(self._ready()):
             if given is inputs:
