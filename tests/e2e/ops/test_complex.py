@@ -1,15 +1,25 @@
-"""Complex numbers: every op that takes them, against torch in complex128."""
+"""Complex numbers, element by element: every op that takes them, against torch in complex128."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 import torch
 
-from tests.e2e.checking import copied, round_trip
+from tests.e2e.ops.complex_numbers import (
+    COUNTS,
+    DOUBLE,
+    ROWS,
+    SINGLE,
+    D,
+    assert_near,
+    definition,
+    numbers,
+    op_of,
+    run,
+)
 from tritonfuser import DataType, FusionDefinition
 from tritonfuser.dtypes import Category
 from tritonfuser.errors import DefinitionError, TritonFuserError
@@ -17,65 +27,11 @@ from tritonfuser.lowering.lowered import Lowered
 from tritonfuser.ops.forms import Pointwise
 from tritonfuser.ops.registry import OPS
 
-D = DataType
-SINGLE, DOUBLE = torch.complex64, torch.complex128
-LIMIT = {SINGLE: 2e-5, DOUBLE: 1e-12, torch.float32: 2e-5, torch.float64: 1e-12}
-Record = Callable[..., Any]
-
-
-def numbers(
-    *shape: int, dtype: torch.dtype = DOUBLE, device: str = "cpu", seed: int = 0
-) -> torch.Tensor:
-    """Random numbers around 0, up to 2 in size."""
-    generator = torch.Generator().manual_seed(seed + 31 * len(shape))
-    found = torch.randn(shape, dtype=DOUBLE, generator=generator) * 1.3
-    return (found if dtype.is_complex else found.real).to(dtype).to(device)
-
-
-def definition(record: Record, inputs: Sequence[Any]) -> FusionDefinition:
-    """``record(fd, *handles)`` gives the outputs; numbers become scalar inputs."""
-    with FusionDefinition() as fd:
-        handles = [
-            fd.from_pytorch(x) if isinstance(x, torch.Tensor) else fd.define_scalar(None, kind(x))
-            for x in inputs
-        ]
-        found = record(fd, *handles)
-        for out in found if isinstance(found, list | tuple) else [found]:
-            fd.add_output(out)
-    return fd
-
-
-def kind(number: complex) -> DataType:
-    return D.ComplexDouble if isinstance(number, complex) else D.Double
-
-
-def run(record: Record, inputs: Sequence[Any]) -> list[torch.Tensor]:
-    """The outputs; the printed definition has to give the same."""
-    fd = definition(record, inputs)
-    found = fd.run(copied(inputs))
-    round_trip(fd, inputs, found)
-    return found
-
-
-def assert_near(found: torch.Tensor, wanted: torch.Tensor, times: float = 1.0) -> None:
-    """The dtype of ``found``, the numbers of ``wanted``."""
-    assert found.shape == wanted.shape
-    limit = times * LIMIT.get(found.dtype, 0.0)
-    torch.testing.assert_close(
-        found.cpu(), wanted.cpu().to(found.dtype), rtol=limit, atol=limit, equal_nan=True
-    )
-
-
-# --- elementwise ---------------------------------------------------------------------------------
-
-ROWS = [op for op in OPS.values() if isinstance(op.form, Pointwise) and op.complex is not None]
-COUNTS = {n: [op.name for op in ROWS if len(op.params) == n] for n in (1, 2)}
 _PARTS = frozenset({"complex", "cast"})
 """Rows whose operands are not two complex tensors: they have tests of their own."""
 
 
-def op_of(name: str) -> Record:
-    return lambda fd, *operands: getattr(fd.ops, name)(*operands)
+# --- elementwise ---------------------------------------------------------------------------------
 
 
 def test_rows_with_a_rule() -> None:
@@ -295,321 +251,6 @@ def test_division_of_large_and_by_zero() -> None:
     assert found[1] == complex(math.inf, math.inf)
     assert found[2].isnan()
     assert found[3].abs() > 1e307
-
-
-# --- reductions and scans ------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("dims", [[0], [1], [0, 2], [0, 1, 2]])
-def test_reductions(dims: list[int], device: str) -> None:
-    x = numbers(3, 4, 5, device=device)
-
-    def record(fd: Any, x: Any) -> list[Any]:
-        o = fd.ops
-        var, mean = o.var_mean(x, dims)
-        avg, squares, count = o.welford(x, dims)
-        made = [o.sum(x, dims), o.prod(x, dims), o.sum(x, dims, keepdim=True), var, mean]
-        return [*made, o.var(x, dims, correction=0), avg, squares, count]
-
-    found = run(record, [x])
-    var, mean = torch.var_mean(x, dims)
-    n = math.prod(x.shape[d] for d in dims)
-    flat = x.movedim(dims, list(range(-len(dims), 0))).flatten(-len(dims))
-    wanted = [
-        x.sum(dims),
-        flat.prod(-1),
-        x.sum(dims, keepdim=True),
-        var,
-        mean,
-        x.var(dims, correction=0),
-        mean,
-        var * (n - 1),
-        torch.full(mean.shape, n),
-    ]
-    for one, other in zip(found, wanted, strict=True):
-        assert one.dtype is other.dtype
-        assert_near(one, other, 10)
-
-
-def test_prod_of_zeros_and_of_none() -> None:
-    x = numbers(3, 4)
-    x[1, 2] = 0
-    empty = torch.zeros(2, 0, dtype=SINGLE)
-    found = run(lambda fd, x, e: [fd.ops.prod(x, [1]), fd.ops.prod(e, [1])], [x, empty])
-    assert_near(found[0], x.prod(1))
-    assert found[0][1] == 0
-    assert torch.equal(found[1], torch.ones(2, dtype=SINGLE))
-
-
-def test_a_sum_in_another_dtype() -> None:
-    x = numbers(8, dtype=SINGLE)
-    found = run(
-        lambda fd, x: [
-            fd.ops.sum(x, [0], dtype=D.ComplexDouble),
-            fd.ops.sum(x, [0], dtype=D.Float),
-        ],
-        [x],
-    )
-    assert (found[0].dtype, found[1].dtype) == (DOUBLE, torch.float32)
-    assert_near(found[0], x.to(DOUBLE).sum(0))
-    assert_near(found[1], x.real.sum(0))
-
-
-def test_a_sum_over_stretched_dims() -> None:
-    """Known elements are not added up again: multiplied, and raised to a power."""
-    x = numbers(1, 4)
-    found = run(
-        lambda fd, x: [
-            fd.ops.sum(fd.ops.expand(x, [3, 4]), [0]),
-            fd.ops.prod(fd.ops.expand(x, [3, 4]), [0]),
-        ],
-        [x],
-    )
-    assert_near(found[0], x[0] * 3)
-    assert_near(found[1], x[0] ** 3)
-
-
-@pytest.mark.parametrize("dtype", [SINGLE, DOUBLE], ids=str)
-def test_scans(dtype: torch.dtype, device: str) -> None:
-    x = numbers(3, 6, dtype=dtype, device=device)
-    x[0, 3] = 0
-    x[1, 2:] = -1
-
-    def record(fd: Any, x: Any) -> list[Any]:
-        o = fd.ops
-        sums = [o.cumsum(x, 1), o.cumsum(x, 0, 1j)]
-        return [*sums, o.cumprod(x, 1), o.cumprod(x, -2, 2 - 1j), o.cumprod(o.mul(x, 1j), 1)]
-
-    found = run(record, [x])
-    wide = x.to(DOUBLE)
-    wanted = [
-        wide.cumsum(1),
-        wide.cumsum(0) + 1j,
-        wide.cumprod(1),
-        wide.cumprod(0) * (2 - 1j),
-        (wide * 1j).cumprod(1),
-    ]
-    for one, other in zip(found, wanted, strict=True):
-        assert one.dtype is dtype
-        assert_near(one, other, 10)
-    assert not found[2][0, 3:].any()
-
-
-def test_reductions_that_keep_their_dims(device: str) -> None:
-    x = numbers(3, 4, 5, device=device)
-
-    def record(fd: Any, x: Any) -> list[Any]:
-        o = fd.ops
-        made = [o.prod(x, [0, 2], keepdim=True), o.prod(x, 1, True), o.sum(x, keepdim=True)]
-        return [*made, *o.var_mean(x, [1], keepdim=True), o.var(x, [2], 1, True), o.prod(x)]
-
-    found = run(record, [x])
-    var, mean = torch.var_mean(x, 1, keepdim=True)
-    wanted = [
-        x.prod(0, keepdim=True).prod(2, keepdim=True),
-        x.prod(1, keepdim=True),
-        x.sum((0, 1, 2), keepdim=True),
-        var,
-        mean,
-        x.var(2, keepdim=True),
-        x.prod(),
-    ]
-    for one, other in zip(found, wanted, strict=True):
-        assert one.dtype is other.dtype
-        assert_near(one, other, 100)
-
-
-def test_a_normalization(device: str) -> None:
-    """Reductions and what reads them, in one definition, over rows."""
-
-    def record(fd: Any, x: Any, w: Any) -> Any:
-        var, mean = fd.ops.var_mean(x, [1], correction=0, keepdim=True)
-        scale = fd.ops.rsqrt(fd.ops.add(var, 1e-5))
-        return fd.ops.mul(fd.ops.mul(fd.ops.sub(x, mean), scale), w)
-
-    x, w = numbers(6, 40, dtype=SINGLE, device=device), numbers(40, dtype=SINGLE, device=device)
-    (found,) = run(record, [x, w])
-    wide = x.to(DOUBLE)
-    var, mean = torch.var_mean(wide, 1, correction=0, keepdim=True)
-    assert_near(found, (wide - mean) * (var + 1e-5).rsqrt() * w)
-
-
-# --- views ---------------------------------------------------------------------------------------
-
-VIEWS: dict[str, tuple[Record, Callable[[torch.Tensor], torch.Tensor]]] = {
-    "permute": (lambda fd, x: fd.ops.permute(x, [2, 0, 1]), lambda x: x.permute(2, 0, 1)),
-    "reshape": (lambda fd, x: fd.ops.reshape(x, [6, 4]), lambda x: x.reshape(6, 4)),
-    "slice": (
-        lambda fd, x: fd.ops.slice(x, [0, 1, 1], [2, 3, 4]),
-        lambda x: x[:, 1:, 1:],
-    ),
-    "broadcast": (
-        lambda fd, x: fd.ops.broadcast(x, [False, True, False, False]),
-        lambda x: x.unsqueeze(1),
-    ),
-    "expand": (
-        lambda fd, x: fd.ops.broadcast_in_dim(x, [5, 2, 3, 4], [1, 2, 3]),
-        lambda x: x.expand(5, 2, 3, 4),
-    ),
-    "squeeze": (
-        lambda fd, x: fd.ops.squeeze(fd.ops.slice(x, [1, 0, 0], [2, 3, 4]), [0]),
-        lambda x: x[1:2].squeeze(0),
-    ),
-    "select": (lambda fd, x: fd.ops.select(x, 2, 1), lambda x: x.select(1, 2)),
-    "stride_order": (
-        lambda fd, x: fd.ops.stride_order(x, [0, 2, 1]),
-        lambda x: x.movedim(0, 2).contiguous().movedim(2, 0),
-    ),
-    "pad": (
-        lambda fd, x: fd.ops.pad(x, [1, 2, 0, 1], 1 - 2j),
-        lambda x: torch.nn.functional.pad(x - (1 - 2j), [1, 2, 0, 1]) + (1 - 2j),
-    ),
-    "cat": (lambda fd, x: fd.ops.cat([x, x, fd.ops.neg(x)], 1), lambda x: torch.cat([x, x, -x], 1)),
-    "triu": (lambda fd, x: fd.ops.triu(x, 1), lambda x: x.triu(1)),
-}
-_OF_INPUTS = frozenset({"permute", "reshape", "slice", "broadcast", "expand", "squeeze", "select"})
-
-
-@pytest.mark.parametrize("computed", [False, True])
-@pytest.mark.parametrize("name", VIEWS)
-def test_views(name: str, computed: bool, device: str) -> None:
-    """Of an input they are views of it; strides are those of a real tensor in any case."""
-    record, wanted = VIEWS[name]
-    x = numbers(2, 3, 4, device=device)
-
-    def made(fd: Any, x: Any) -> Any:
-        return record(fd, fd.ops.mul(x, 1j) if computed else x)
-
-    fd = definition(made, [x])
-    (found,) = fd.run([x])
-    given = x * 1j if computed else x
-    assert_near(found, wanted(given))
-    real = definition(
-        lambda fd, x: (
-            record(fd, fd.ops.neg(x) if computed else x)
-            if name != "pad"
-            else fd.ops.pad(x, [1, 2, 0, 1], 1.0)
-        ),
-        [x.real.clone()],
-    )
-    (twin,) = real.run([x.real.clone()])
-    assert found.stride() == twin.stride()
-    if name in _OF_INPUTS and not computed:
-        assert found.stride() == wanted(x).stride()
-        assert found.data_ptr() == wanted(x).data_ptr()
-    else:
-        assert found.data_ptr() != x.data_ptr()
-    round_trip(fd, [x], [found])
-
-
-def test_indices(device: str) -> None:
-    x = numbers(4, 5, device=device)
-    rows = torch.tensor([3, 0, 3], device=device)
-    places = torch.tensor([[1, 0, 4], [2, 2, 2], [0, 0, 0]], device=device)
-    found = run(
-        lambda fd, x, r, p: [
-            fd.ops.index_select(x, r, 0),
-            fd.ops.gather(x, p, 1),
-            fd.ops.take_along_axis(x, fd.ops.slice(p, [0, 0], [1, 3]), 1),
-            fd.ops.embedding_fwd(r, x),
-        ],
-        [x, rows, places],
-    )
-    wanted = [x[rows], x.gather(1, places), x.take_along_dim(places[:1], 1), x[rows]]
-    for one, other in zip(found, wanted, strict=True):
-        assert torch.equal(one, other)
-
-
-def test_full(device: str) -> None:
-    found = run(
-        lambda fd, x, s: [
-            fd.ops.mul(x, fd.ops.full([3], 2 - 1j, D.ComplexFloat)),
-            fd.ops.full([2, 2], s, D.ComplexDouble),
-        ],
-        [numbers(3, dtype=SINGLE, device=device), 1 + 1j],
-    )
-    assert_near(found[0], numbers(3, dtype=SINGLE, device=device) * (2 - 1j))
-    assert torch.equal(found[1].cpu(), torch.full((2, 2), 1 + 1j, dtype=DOUBLE))
-
-
-# --- memory --------------------------------------------------------------------------------------
-
-LAYOUTS: dict[str, Callable[[str], torch.Tensor]] = {
-    "dense": lambda d: numbers(4, 6, device=d),
-    "transposed": lambda d: numbers(6, 4, device=d).T,
-    "strided": lambda d: numbers(8, 12, device=d)[::2, ::2],
-    "offset": lambda d: numbers(5, 7, device=d)[1:, 1:],
-    "expanded": lambda d: numbers(4, 1, device=d).expand(4, 6),
-    "conjugated": lambda d: numbers(4, 6, device=d).conj(),
-    "conjugated and strided": lambda d: numbers(5, 12, device=d)[1:, ::2].conj(),
-    "conjugated and expanded": lambda d: numbers(6, device=d).expand(4, 6).conj(),
-    "0-dim": lambda d: numbers(device=d),
-    "empty": lambda d: numbers(0, 6, device=d),
-    "empty and conjugated": lambda d: numbers(4, 0, device=d).conj(),
-    "one": lambda d: numbers(1, 1, device=d),
-}
-
-
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_layouts(layout: str, device: str) -> None:
-    x = LAYOUTS[layout](device)
-    fd = definition(
-        lambda fd, x: [fd.ops.mul(x, x), fd.ops.abs(x), x, fd.ops.set(x), fd.ops.real(x)], [x]
-    )
-    found = fd.run([x])
-    wanted = [x * x, x.abs(), x, x, x.real]
-    for one, other in zip(found, wanted, strict=True):
-        assert_near(one, other.resolve_conj())
-    assert found[2] is x
-    if x.numel():
-        assert found[3].data_ptr() != x.data_ptr()
-        assert found[4].data_ptr() != x.data_ptr()
-
-
-def test_an_input_that_is_written(device: str) -> None:
-    """Reads see the old value; what is returned is the input."""
-    x, y = numbers(3, 4, device=device), numbers(3, 4, device=device, seed=1)
-    old, other = x.clone(), y.clone()
-    with FusionDefinition() as fd:
-        a, b = fd.from_pytorch(x), fd.from_pytorch(y)
-        total = fd.ops.add(a, b)
-        fd.add_output(total, a)
-        fd.add_output(fd.ops.mul(a, 2j))
-        fd.add_output(fd.ops.imag(a))
-        fd.add_output(total)
-    doubled, imag, back = fd.run([x, y])
-    assert back.data_ptr() == x.data_ptr()
-    assert_near(x, old + other)
-    assert_near(doubled, old * 2j)
-    assert torch.equal(imag, old.imag)
-
-
-def test_inputs_written_crosswise(device: str) -> None:
-    x, y = numbers(3, 4, device=device), numbers(4, 3, device=device, seed=1)
-    old = x.clone(), y.clone()
-    with FusionDefinition() as fd:
-        a, b = fd.from_pytorch(x), fd.from_pytorch(y)
-        fd.add_output(fd.ops.permute(a, [1, 0]), b)
-        fd.add_output(fd.ops.permute(b, [1, 0]), a)
-    assert fd.run([x, y]) == []
-    assert torch.equal(x, old[1].T)
-    assert torch.equal(y, old[0].T)
-
-
-def test_other_sizes_later(device: str) -> None:
-    fd = definition(lambda fd, x: fd.ops.mul(x, x), [numbers(3, 4, device=device)])
-    for shape in ((3, 4), (5, 2), (0, 4), (3, 4)):
-        x = numbers(*shape, device=device)
-        assert_near(fd.run([x])[0], x * x)
-
-
-@pytest.mark.gpu
-def test_a_scalar_tensor_of_the_cpu_beside_cuda_ones() -> None:
-    x, s = numbers(4, device="cuda"), numbers()
-    fd = definition(lambda fd, x, s: [fd.ops.mul(x, s), s], [x, s])
-    product, same = fd.run([x, s])
-    assert_near(product, x.cpu() * s)
-    assert same is s
 
 
 # --- what is refused -----------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from tests.e2e.ops.test_complex import COUNTS, DOUBLE, SINGLE, definition, op_of
+from tests.e2e.ops.complex_numbers import COUNTS, DOUBLE, SINGLE, definition, op_of
 from tritonfuser.ops.registry import OPS
 
 _PARTS = (0.0, -0.0, 1.0, -1.0, math.inf, -math.inf, math.nan)

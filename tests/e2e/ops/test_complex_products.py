@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from tests.e2e.ops.test_complex import DOUBLE, SINGLE, assert_near, definition, numbers, run
+from tests.e2e.ops.complex_numbers import DOUBLE, SINGLE, assert_near, definition, numbers, run
 from tritonfuser.ops.registry import OPS
 
 SHAPES = [

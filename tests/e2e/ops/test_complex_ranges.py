@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from tests.e2e.ops.test_complex import COUNTS, DOUBLE, SINGLE, definition, numbers, op_of
+from tests.e2e.ops.complex_numbers import COUNTS, DOUBLE, SINGLE, definition, numbers, op_of
 
 _FUNCTIONS: dict[str, Callable[[complex], complex]] = {
     "acos": cmath.acos,
