@@ -118,6 +118,7 @@ ROOMS = {
         {"variants"},
         {"abstract_run", "dry_run"},
         {"schedule_queries", "stored_schedules"},
+        {"run_queries"},
         {"executor"},
         {"kernel_executor"},
     ),

@@ -194,9 +194,9 @@ def gpu(monkeypatch):
         plan.plain(inputs)
         return {step.segment.name: 1e-6 for step in plan.steps}
 
-    monkeypatch.setattr("tritonfuser.frontend.run.running.measured", measured)
+    monkeypatch.setattr("tritonfuser.frontend.run.explaining.measured", measured)
     monkeypatch.setattr(
-        "tritonfuser.frontend.run.running.device_of", lambda inputs: torch.device("cuda", 0)
+        "tritonfuser.frontend.run.explaining.device_of", lambda inputs: torch.device("cuda", 0)
     )
     return seen
 

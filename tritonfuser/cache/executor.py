@@ -11,26 +11,20 @@ import torch
 from .. import options as settings
 from ..device import DeviceProperties
 from ..errors import TritonFuserError
-from ..heuristics.params import HeuristicParams
-from ..heuristics.schedule import Schedule
-from ..heuristics.search.schedule_space import Legality, ScheduleSpace
 from ..ir import Fusion
-from ..lowering.build import KernelReport, digest_ahead
-from ..lowering.kernel_source import KernelSource
+from ..lowering.build import digest_ahead
 from ..lowering.lowered import Lowered
 from ..lowering.memo import Memo, no_memo
 from ..lowering.passes.concretize import InputSignature
 from ..lowering.pipeline import lower
 from ..lowering.run_options import DEFAULT, RunOptions
-from ..lowering.schedules import schedule_of
-from ..lowering.segments.segmented_fusion import SegmentedFusion
 from ..symbolic.shape_env import ShapeEnv
 from .abstract_run import AbstractRun
 from .calls.diagnosis import refuse_unlisted
 from .calls.gradient_warning import warn_detached
 from .calls.guarded_calls import GuardedCall, NoGuardedCall, guarded_call
 from .calls.profiling import register_plan
-from .dry_run import checked_device, compile_for, lower_for, lower_with_open_sizes, properties_of
+from .dry_run import checked_device, lower_for, lower_with_open_sizes, properties_of
 from .hot_sizes import HotSizes
 from .keys.open_sizes import OpenSignature
 from .keys.recompiles import Recompiles
@@ -40,7 +34,7 @@ from .lru import LRU
 from .plan.capture import refuse_first_run
 from .plan.execution_plan import ExecutionPlan, make_plan
 from .register_feedback import with_register_feedback
-from .schedule_queries import legality, search_space
+from .run_queries import RunQueries
 from .stored_schedules import StoredSchedules, log_unused
 from .tuned.keys import StoreKey
 from .variants import Request, Variants
@@ -49,7 +43,7 @@ Tune = Callable[["FusionExecutorCache", Sequence[Any], Union[torch.device, None]
 """Tunes a definition, given its executor, for flat inputs on a device."""
 
 
-class FusionExecutorCache:
+class FusionExecutorCache(RunQueries):
     """A definition with its compiled plans: an LRU with one for each signature of inputs.
 
     Inputs are flat in all methods: tensors and Python numbers, in the order of the definition.
@@ -306,51 +300,3 @@ class FusionExecutorCache:
             if made is not None:
                 return made
         return lower_for(self.fusion, inputs, options)
-
-    def segments(
-        self,
-        inputs: Sequence[Any],
-        options: RunOptions = DEFAULT,
-        varying: Sequence[Sequence[Any]] = (),
-    ) -> SegmentedFusion:
-        """The segments that the next run executes."""
-        return self.lowered(inputs, options, varying)[0].segmented
-
-    def heuristics(
-        self, inputs: Sequence[Any], options: RunOptions = DEFAULT
-    ) -> list[HeuristicParams]:
-        """The params of the next run, one for each segment."""
-        return [s.params for s in self.segments(inputs, options).segments]
-
-    def kernels(
-        self,
-        inputs: Sequence[Any],
-        options: RunOptions = DEFAULT,
-        varying: Sequence[Sequence[Any]] = (),
-    ) -> list[KernelSource]:
-        """The sources of the kernels, in the order of a run."""
-        return [s for s in self.lowered(inputs, options, varying)[0].sources if s is not None]
-
-    def schedule(
-        self,
-        inputs: Sequence[Any],
-        options: RunOptions = DEFAULT,
-        varying: Sequence[Sequence[Any]] = (),
-    ) -> Schedule:
-        """The schedule of the next run: the cut into kernels, with the params of each."""
-        return schedule_of(self.segments(inputs, options, varying))
-
-    def search_space(self, inputs: Sequence[Any], options: RunOptions = DEFAULT) -> ScheduleSpace:
-        """The schedules that could be tried instead of that of a first run."""
-        found = lower_for(self.fusion, inputs, options)[0].segmented
-        return search_space(self.fusion, inputs, options, found)
-
-    def legality(self, inputs: Sequence[Any], options: RunOptions) -> Legality:
-        """Whether ``options.schedule`` can be run."""
-        return legality(self.fusion, inputs, options)
-
-    def compile_for(
-        self, arch: str, inputs: Sequence[Any], options: RunOptions = DEFAULT
-    ) -> list[KernelReport]:
-        """Compile the kernels for a GPU that need not be here; see ``dry_run.compile_for``."""
-        return compile_for(self.fusion, inputs, arch, options)

@@ -10,11 +10,9 @@ import torch
 from .. import options
 from ..cache.plan.copies import copied
 from ..dtypes import DataType
-from ..errors import ArgumentError, DefinitionError, ExecutionModeError, UnsupportedDeviceError
+from ..errors import ArgumentError, DefinitionError, UnsupportedDeviceError
 from ..ops.arguments import shown
-from .inspect.input_text import describe_inputs
 from .inspect.printer import print_definition
-from .inspect.repro import repro_script
 from .inspect.same_outputs import refuse_other_outputs
 from .record.example_tensor import dtype_of_example, refuse_no_example
 from .record.inputs import CPU_TEXT, Inputs, flatten_inputs
@@ -24,11 +22,10 @@ from .record.tensor_forms import DefinesTensors
 from .record.tensor_view import TensorView
 from .record.val import Val
 from .run.fusion import Fusion, FusionGuard
-from .run.portable import Travelling
+from .run.portable import Portable
 from .run.scheduler_queries import Scheduling
 from .vocabulary.argument_types import expect
 from .vocabulary.location import user_line
-from .vocabulary.version import version
 
 MOST_SCALARS = 4096
 """Inputs that a vector may have: a kernel takes each as an argument."""
@@ -37,7 +34,7 @@ REPORTED = 6
 """How many of the last ops a note on an exception in a ``with`` block shows."""
 
 
-class FusionDefinition(DefinesTensors, Travelling):
+class FusionDefinition(DefinesTensors, Portable):
     """A definition: recorded tensor operations, run as fused kernels.
 
     Record in a ``with`` block, or in the ``definition`` method of a subclass; then ``run``.
@@ -269,30 +266,7 @@ class FusionDefinition(DefinesTensors, Travelling):
             return f"<{type(self).__name__}: nothing recorded>"
         return print_definition(self.fusion.ir)
 
-    # --- programs of it --------------------------------------------------------------------
-
-    def repro_script_for(self, inputs: Inputs | None = None) -> str:
-        """A program, as text, that records this definition and runs it on inputs like these."""
-        self._ready()
-        if inputs is None:
-            return self._script(None)
-        return self._script(describe_inputs(self.fusion.ir, flatten_inputs(inputs)))
-
-    def last_repro_script(self) -> str:
-        """``repro_script_for`` the inputs of the last ``run(inputs, save_repro_inputs=True)``."""
-        if self._repro_inputs is None:
-            raise ExecutionModeError(
-                "fd.last_repro_script() cannot provide a repro because fd.execute(inputs, "
-                "save_repro_inputs=True) was not executed!",
-                loc=user_line(),
-            )
-        return self._script(self._repro_inputs)
-
-    def _script(self, inputs: list[str] | None) -> str:
-        self._ready()
-        ours = self.namespace == "tritonfuser"
-        module, method = ("tritonfuser", "run") if ours else ("nvfuser_direct", "execute")
-        return repro_script(repr(self), inputs, module=module, method=method, version=version())
+    # --- the printed definition --------------------------------------------------------------
 
     def validate_definition(
         self, inputs: Inputs, reference_outputs: list[torch.Tensor] | None = None

@@ -12,9 +12,9 @@ from ...errors import ArgumentError
 from ..serialization.encode import refuse_open
 from ..vocabulary.location import user_line
 from .fusion import Fusion
-from .tunable import Tunable
+from .reproducible import Reproducible
 
-Definition = TypeVar("Definition", bound="Travelling")
+Definition = TypeVar("Definition", bound="Portable")
 
 _MADE_AGAIN = frozenset(
     (
@@ -35,10 +35,9 @@ _MADE_AGAIN = frozenset(
 """Attributes that a copy gets anew; what else a program set on a definition is copied with it."""
 
 
-class Travelling(Tunable):
+class Portable(Reproducible):
     """A definition that can be copied, pickled, and written as plain data."""
 
-    namespace: str
     _given: Fusion | None
 
     def to_dict(self) -> dict[str, Any]:
@@ -128,7 +127,7 @@ def restored_definition(
     DefinitionError
         ``fusion`` is still being recorded.
     """
-    fits = isinstance(cls, type) and issubclass(cls, Travelling)
+    fits = isinstance(cls, type) and issubclass(cls, Portable)
     if not fits or not all(one is None or isinstance(one, Fusion) for one in (fusion, given)):
         raise ArgumentError(
             "restored_definition(): incompatible function arguments: expected a class derived "

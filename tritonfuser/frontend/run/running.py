@@ -6,23 +6,19 @@ from collections.abc import Sequence
 
 import torch
 
-from ...cache.calls.profiling import measured
-from ...cache.keys.run_device import device_of
-from ...cache.plan.copies import copied
 from ...errors import ExecutionModeError, InputError
 from ...lowering.run_options import RunOptions
-from ..inspect.explain import Explanation, explain_lowered
 from ..inspect.input_text import describe_inputs
-from ..record.inputs import Inputs, flat_runs, flatten_inputs, locate_errors
+from ..record.inputs import Inputs, flatten_inputs, locate_errors
 from ..vocabulary.untraced import untraced
 from .arguments import Device, Params, ScheduleLike, run_options, with_device
 from .bound_plan import BoundPlan, bind
 from .executors import KernelExecutor
-from .queries import Queries
+from .explaining import Explainable
 from .recorded import Execute
 
 
-class Runnable(Queries):
+class Runnable(Explainable):
     """A definition that runs by ``run`` or by ``run_kernel``; one definition uses one of them."""
 
     # --- running ---------------------------------------------------------------------------
@@ -224,69 +220,6 @@ class Runnable(Queries):
             kernel.compile(fusion, given, chosen, device=options.device)
         self._ke = kernel
         return kernel.run(given)
-
-    @untraced
-    def explain(
-        self,
-        inputs: Inputs,
-        measure: bool = True,
-        *,
-        arch: str | None = None,
-        varying: Sequence[Inputs] = (),
-        params: Params | None = None,
-        schedule: ScheduleLike | None = None,
-        _enable_options: Sequence[str] = (),
-        _disable_options: Sequence[str] = (),
-    ) -> Explanation:
-        """What the next ``run`` would do with inputs like these, and why; prints as a report.
-
-        For each segment: its scheduler and the reasons of those that refused, the reason of the
-        cut before it, ops, params, grid, bytes moved, the time these bytes take at the device's
-        peak bandwidth, and the least time that any kernel could take, with what limits it. With
-        tensors on a GPU also the measured time.
-
-        Parameters
-        ----------
-        inputs : list or tuple
-            As for ``run``. They are not written to.
-        measure : bool
-            Whether to time some twenty runs on a GPU. On a CPU nothing is measured.
-        arch : str, optional
-            Explain a first run on another GPU, which need not be here: ``"sm_90"``. Nothing is
-            measured.
-        varying : list of inputs
-            Inputs of earlier runs, in place of those that were. Sizes that differ become arguments
-            of the kernels, and decisions that depend on them are listed in ``guards``. Nothing is
-            measured.
-        params, schedule, _enable_options, _disable_options
-            As for ``run``.
-
-        Returns
-        -------
-        Explanation
-
-        Raises
-        ------
-        InputError
-            The inputs do not fit, or those of earlier runs differ in more than sizes.
-
-        Examples
-        --------
-        >>> print(fd.explain([x, y]))
-        >>> fd.explain([x, y]).segments[0].refusals
-        """
-        fusion = self._ready()
-        options = run_options(params, None, _enable_options, _disable_options, schedule)
-        with locate_errors(fusion):
-            given, options = self._asked(inputs, arch, options)
-            core = self._core()
-            earlier = flat_runs(varying)
-            if not measure or earlier or arch is not None or device_of(given).type == "cpu":
-                return explain_lowered(*core.lowered(given, options, earlier))
-            plan = core.plan(given, options)
-        writes = any(out.alias_of is not None for out in fusion.ir.outputs)
-        times = measured(plan, copied(given) if writes else given)
-        return explain_lowered(plan.lowered, plan.properties, times)
 
     def _run(
         self,
