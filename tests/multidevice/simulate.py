@@ -10,7 +10,7 @@ import torch
 
 from tritonfuser import FusionDefinition
 from tritonfuser.frontend.multidevice.communicator import _JOIN, ADDED, Communicator, join
-from tritonfuser.frontend.multidevice.exchanges import hops
+from tritonfuser.frontend.multidevice.exchanges import collectives
 from tritonfuser.frontend.multidevice.local_programs import LocalPrograms
 from tritonfuser.frontend.multidevice.mesh_program import Exchange, Program
 from tritonfuser.frontend.record.cuts import Cut, Shards
@@ -63,21 +63,21 @@ def joined(parts: dict[int, torch.Tensor], shards: Shards, mesh: DeviceMesh) -> 
     return found
 
 
-class Line:
+class SimulatedGroup:
     """Stands for the processes of some ranks."""
 
     def __init__(self, parts: list[torch.Tensor], place: int) -> None:
         self._parts = parts
         self._place = place
 
-    def joined(self, own: torch.Tensor, dim: int, blocks: int) -> torch.Tensor:
+    def all_gather(self, own: torch.Tensor, dim: int, blocks: int) -> torch.Tensor:
         return join(self._parts, dim, blocks)
 
-    def combined(self, own: torch.Tensor, how: str) -> torch.Tensor:
+    def all_reduce(self, own: torch.Tensor, how: str) -> torch.Tensor:
         return functools.reduce(_JOIN[how], self._parts)
 
-    def scattered(self, own: torch.Tensor, dim: int, blocks: int) -> torch.Tensor:
-        total, count = self.combined(own, ADDED), len(self._parts)
+    def reduce_scatter(self, own: torch.Tensor, dim: int, blocks: int) -> torch.Tensor:
+        total, count = self.all_reduce(own, ADDED), len(self._parts)
         rows = total.unflatten(dim, (blocks, count, total.size(dim) // blocks // count))
         return rows.select(dim + 1, self._place).flatten(dim, dim + 1)
 
@@ -133,11 +133,11 @@ class Simulation:
         ]
 
     def _exchange(self, have: dict[int, Any], step: Exchange) -> None:
-        """One hop at a time, all devices at once, as collectives are."""
+        """One collective at a time, all devices at once, as collectives are."""
         now = {d: own[step.value, step.have] for d, own in have.items()}
-        for hop in hops(step.have, step.want):
-            fibers = {d: self.mesh.fiber(d, hop.kind) for d in now}
-            lines = {d: Line([now[o] for o in f], f.index(d)) for d, f in fibers.items()}
-            now = {d: hop(lines[d], x) for d, x in now.items()}
+        for collective in collectives(step.have, step.want):
+            teams = {d: self.mesh.team(d, collective.kind) for d in now}
+            groups = {d: SimulatedGroup([now[o] for o in f], f.index(d)) for d, f in teams.items()}
+            now = {d: collective(groups[d], x) for d, x in now.items()}
         for device, own in have.items():
             own[step.value, step.want] = now[device]

@@ -51,8 +51,8 @@ def test_a_mesh_of_two_dims():
     assert mesh.shape == (2, 3)
     assert mesh.device_ids == [4, 5, 6, 0, 1, 2]
     assert (mesh.coordinate(1, X), mesh.coordinate(1, Y)) == (1, 1)
-    assert mesh.fiber(1, X) == (0, 1, 2)
-    assert mesh.fiber(1, Y) == (5, 1)
+    assert mesh.team(1, X) == (0, 1, 2)
+    assert mesh.team(1, Y) == (5, 1)
     assert repr(mesh) == "DeviceMesh([[4, 5, 6], [0, 1, 2]])"
     with pytest.raises(RuntimeError, match="has no mesh_z: its dims are mesh_x, mesh_y"):
         mesh.size_of(ParallelType.mesh_z)

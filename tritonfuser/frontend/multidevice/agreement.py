@@ -14,18 +14,18 @@ import torch
 from ...cache.calls.diagnosis import InputMismatch
 from ...errors import InputError
 from ...ir import Fusion
-from .communicator import Communicator, line
-from .exchanges import hops
+from .communicator import Communicator, process_group
+from .exchanges import collectives
 from .mesh_program import Exchange, Program
 
 
 def exchanges_parts(program: Program) -> bool:
     """Whether a program talks to other devices."""
     return any(
-        program.mesh.size_of(hop.kind) > 1
+        program.mesh.size_of(collective.kind) > 1
         for step in program.steps
         if isinstance(step, Exchange)
-        for hop in hops(step.have, step.want)
+        for collective in collectives(step.have, step.want)
     )
 
 
@@ -50,7 +50,7 @@ def check_sizes(
     tensors = [(p, t) for p, t in enumerate(inputs) if isinstance(t, torch.Tensor)]
     own = torch.tensor([n for _, t in tensors for n in t.shape], dtype=torch.int64, device=where)
     devices = [*program.mesh.device_ids]
-    rows = torch.stack(line(tuple(devices)).parts(own)).tolist()
+    rows = torch.stack(process_group(tuple(devices)).all_gather_list(own)).tolist()
     if all(row == rows[0] for row in rows):
         return
     start = 0

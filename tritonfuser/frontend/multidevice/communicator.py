@@ -82,8 +82,8 @@ def connect() -> None:
     )
 
 
-class Line:
-    """Some processes in an order, this one among them, that exchange parts of tensors."""
+class ProcessGroup:
+    """Processes in a fixed order, this one among them, and their collectives."""
 
     def __init__(self, ranks: tuple[int, ...]) -> None:
         self.world = dist.group.WORLD
@@ -92,8 +92,8 @@ class Line:
         whole = sorted(ranks) == list(range(dist.get_world_size()))
         self._group = None if whole else dist.new_group(ranks, use_local_synchronization=True)
 
-    def parts(self, own: torch.Tensor) -> list[torch.Tensor]:
-        """Everyone's tensor, all of one shape, in order."""
+    def all_gather_list(self, own: torch.Tensor) -> list[torch.Tensor]:
+        """The tensors of all processes, which have one shape, in the order of the group."""
         if not own.numel():
             return [own] * len(self._places)
         # As bytes: backends differ in the dtypes they take.
@@ -102,12 +102,12 @@ class Line:
         dist.all_gather(received, sent, group=self._group)
         return [received[p].view(own.dtype).reshape(own.shape) for p in self._places]
 
-    def joined(self, own: torch.Tensor, dim: int, blocks: int = 1) -> torch.Tensor:
-        """Everyone's part of each of some blocks of a dim, one after the other."""
-        return join(self.parts(own), dim, blocks)
+    def all_gather(self, own: torch.Tensor, dim: int, blocks: int = 1) -> torch.Tensor:
+        """The parts of all processes, concatenated along ``dim``, in each of its ``blocks``."""
+        return join(self.all_gather_list(own), dim, blocks)
 
-    def scattered(self, own: torch.Tensor, dim: int, blocks: int = 1) -> torch.Tensor:
-        """One's part of each of some blocks of a dim, of everyone's tensor added up."""
+    def reduce_scatter(self, own: torch.Tensor, dim: int, blocks: int = 1) -> torch.Tensor:
+        """The sum of all tensors, of which a process gets its part of each block of ``dim``."""
         count = len(self._places)
         sizes = (blocks, count, own.size(dim) // (blocks * count))
         if own.dtype in _BY_BACKENDS and own.numel():
@@ -119,16 +119,19 @@ class Line:
             dist.reduce_scatter_tensor(received.view(-1), sent.view(-1), group=self._group)
         else:
             mine = self._places.index(dist.get_rank(self._group))
-            received = _split(self.combined(own, ADDED), dim, sizes).select(dim + 1, mine)
+            received = _split(self.all_reduce(own, ADDED), dim, sizes).select(dim + 1, mine)
         return received.flatten(dim, dim + 1)
 
-    def combined(self, own: torch.Tensor, how: str) -> torch.Tensor:
-        """Everyone's tensor made one, element by element; ``how`` is the neutral element."""
+    def all_reduce(self, own: torch.Tensor, how: str) -> torch.Tensor:
+        """The tensors of all processes, reduced element by element.
+
+        ``how`` names the neutral element of the reduction: "zero" is a sum.
+        """
         if how == ADDED and own.dtype in _BY_BACKENDS:
             found = own.clone(memory_format=torch.contiguous_format)
             dist.all_reduce(found, group=self._group)
             return found
-        return functools.reduce(_JOIN[how], self.parts(own))
+        return functools.reduce(_JOIN[how], self.all_gather_list(own))
 
 
 def _split(tensor: torch.Tensor, dim: int, sizes: tuple[int, ...]) -> torch.Tensor:
@@ -167,13 +170,13 @@ _JOIN: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
 }
 """Of two parts; NaN stays, which the backends' own extrema do not promise."""
 
-_lines: dict[tuple[int, ...], Line] = {}
+_groups: dict[tuple[int, ...], ProcessGroup] = {}
 
 
-def line(ranks: tuple[int, ...]) -> Line:
-    """The processes of some ranks, connected once for each initialisation."""
+def process_group(ranks: tuple[int, ...]) -> ProcessGroup:
+    """The group of these ranks, made once for each initialisation of torch.distributed."""
     connect()
-    found = _lines.get(ranks)
+    found = _groups.get(ranks)
     if found is None or found.world is not dist.group.WORLD:
-        found = _lines[ranks] = Line(ranks)
+        found = _groups[ranks] = ProcessGroup(ranks)
     return found

@@ -13,59 +13,59 @@ from ...ir import Value
 from ..record.cuts import Cut, blocks, common, kinds, normal
 from ..record.device_mesh import DeviceMesh
 from ..vocabulary.enums import ParallelType
-from .communicator import ADDED, Communicator, line
+from .communicator import ADDED, Communicator, process_group
 from .placement import Placement
 
 
-class Members(Protocol):
-    """Devices in an order that exchange parts: a ``Line``."""
+class Collectives(Protocol):
+    """What exchanges need of a ``ProcessGroup``."""
 
-    def combined(self, own: torch.Tensor, how: str) -> torch.Tensor: ...
+    def all_reduce(self, own: torch.Tensor, how: str) -> torch.Tensor: ...
 
-    def scattered(self, own: torch.Tensor, dim: int, blocks: int) -> torch.Tensor: ...
+    def reduce_scatter(self, own: torch.Tensor, dim: int, blocks: int) -> torch.Tensor: ...
 
-    def joined(self, own: torch.Tensor, dim: int, blocks: int) -> torch.Tensor: ...
+    def all_gather(self, own: torch.Tensor, dim: int, blocks: int) -> torch.Tensor: ...
 
 
 @dataclass(frozen=True)
-class Combine:
-    """Partial results made one, on all devices along a mesh type."""
+class AllReduce:
+    """Reduce partial results; all devices along a mesh type get the result."""
 
     kind: ParallelType
     how: str
 
-    def __call__(self, members: Members, own: torch.Tensor) -> torch.Tensor:
-        return members.combined(own, self.how)
+    def __call__(self, group: Collectives, own: torch.Tensor) -> torch.Tensor:
+        return group.all_reduce(own, self.how)
 
 
 @dataclass(frozen=True)
-class Scatter:
-    """Partial results added up, each device along a mesh type left with its part of a dim.
+class ReduceScatter:
+    """Add up partial results; each device along a mesh type gets its part of a dim.
 
-    With ``blocks`` the dim is so many blocks, of each of which a device has its part.
+    The dim consists of ``blocks`` equal blocks, and a device gets its part of each.
     """
 
     kind: ParallelType
     dim: int
     blocks: int
 
-    def __call__(self, members: Members, own: torch.Tensor) -> torch.Tensor:
-        return members.scattered(own, self.dim, self.blocks)
+    def __call__(self, group: Collectives, own: torch.Tensor) -> torch.Tensor:
+        return group.reduce_scatter(own, self.dim, self.blocks)
 
 
 @dataclass(frozen=True)
-class Gather:
-    """Parts of a dim brought to all devices along a mesh type."""
+class AllGather:
+    """Concatenate the parts of a dim; all devices along a mesh type get the whole of it."""
 
     kind: ParallelType
     dim: int
     blocks: int
 
-    def __call__(self, members: Members, own: torch.Tensor) -> torch.Tensor:
-        return members.joined(own, self.dim, self.blocks)
+    def __call__(self, group: Collectives, own: torch.Tensor) -> torch.Tensor:
+        return group.all_gather(own, self.dim, self.blocks)
 
 
-Hop = Combine | Scatter | Gather
+Collective = AllReduce | ReduceScatter | AllGather
 
 
 def shared(have: Placement, want: Placement) -> Placement:
@@ -93,7 +93,7 @@ def _scattered(cut: Cut, wanted: Cut, summed: set[ParallelType]) -> Cut:
     return normal(factors)
 
 
-def volume(value: Value, have: Placement, want: Placement, mesh: DeviceMesh) -> int:
+def exchanged_bytes(value: Value, have: Placement, want: Placement, mesh: DeviceMesh) -> int:
     """About how many bytes a device exchanges until ``want`` can be cut of what it has."""
     made = shared(have, want)
     if made == have:
@@ -104,28 +104,28 @@ def volume(value: Value, have: Placement, want: Placement, mesh: DeviceMesh) -> 
     return max(before, after) * (1 + twice) * value.dtype.info.bytes
 
 
-def hops(have: Placement, want: Placement) -> Iterator[Hop]:
-    """What is done to a part in ``have`` to make it one in ``want``, which ``shared`` gave."""
+def collectives(have: Placement, want: Placement) -> Iterator[Collective]:
+    """The collectives from ``have`` to ``want``, a placement that ``shared`` gave, in order."""
     added: set[ParallelType] = set()
     for dim, (own, wanted) in enumerate(zip(have.shards, want.shards, strict=True)):
         for place, factor in enumerate(wanted):
             if isinstance(factor, ParallelType) and factor not in kinds(own):
                 added.add(factor)
-                yield Scatter(factor, dim, blocks(wanted[:place]))
+                yield ReduceScatter(factor, dim, blocks(wanted[:place]))
     for kind, how in have.partial:
         if kind not in added:
-            yield Combine(kind, how)
+            yield AllReduce(kind, how)
     for dim, (own, wanted) in enumerate(zip(have.shards, want.shards, strict=True)):
         for place in reversed(range(len(own))):
             factor = own[place]
             if isinstance(factor, ParallelType) and factor not in kinds(wanted):
-                yield Gather(factor, dim, blocks(own[:place]))
+                yield AllGather(factor, dim, blocks(own[:place]))
 
 
 def exchange(own: torch.Tensor, have: Placement, want: Placement, mesh: DeviceMesh) -> torch.Tensor:
     """This device's part in another placement."""
     device = Communicator.instance().rank()
-    for hop in hops(have, want):
-        if mesh.size_of(hop.kind) > 1:
-            own = hop(line(mesh.fiber(device, hop.kind)), own)
+    for collective in collectives(have, want):
+        if mesh.size_of(collective.kind) > 1:
+            own = collective(process_group(mesh.team(device, collective.kind)), own)
     return own

@@ -11,12 +11,12 @@ from collections.abc import Mapping, Sequence
 
 from ...ir import Fusion, Node, Output, Value
 from ..record.device_mesh import DeviceMesh
-from .exchanges import shared, volume
+from .exchanges import exchanged_bytes, shared
 from .mesh_program import Exchange, Key, Program, Run
 from .mesh_stage import Stage
 from .moments import dims_of, moments_as_sums
 from .pieces import results_of, tensors_of
-from .placement import Placement, Step, everywhere, steps_of
+from .placement import Placement, Step, replicated, steps_of
 
 
 def plan(
@@ -76,7 +76,7 @@ class _Planner:
         for value, placement in zip(fusion.inputs, inputs, strict=True):
             self.stage[value] = -1
             if value.is_tensor:
-                self.where[value] = placement or everywhere(value)
+                self.where[value] = placement or replicated(value)
         for node in fusion.nodes:
             self._visit(node)
 
@@ -102,17 +102,17 @@ class _Planner:
         steps = steps_of(node, [self.spread(v) for v in tensors], asked, self.mesh)
 
         def moved(step: Step) -> int:
-            taken = zip(tensors, step.operands, strict=True)
-            made = zip(outs, step.results, asked, strict=True)
-            return sum(volume(v, self.where[v], want, self.mesh) for v, want in taken) + sum(
-                volume(v, have, want or have.settled, self.mesh) for v, have, want in made
-            )
+            operands = zip(tensors, step.operands, strict=True)
+            results = zip(outs, step.results, asked, strict=True)
+            changes = [(v, self.where[v], want) for v, want in operands]
+            changes += [(v, have, want or have.without_partials) for v, have, want in results]
+            return sum(exchanged_bytes(*change, self.mesh) for change in changes)
 
         return min(steps, key=moved) if len(steps) > 1 else steps[0]
 
     def spread(self, value: Value) -> Placement:
         """Where a value is for an op that takes it, if it does not matter to the op."""
-        return self._asked.get(value, self.where[value].settled)
+        return self._asked.get(value, self.where[value].without_partials)
 
     def ready(self, value: Value, want: Placement) -> int:
         """The first stage in which a part can be cut of what was exchanged before."""
@@ -153,7 +153,7 @@ class _Planner:
 
     def _where_it_comes(self, value: Value) -> Placement:
         """In blocks only where inputs are: elsewhere every device has one piece of a dim."""
-        have = self.where[value].settled
+        have = self.where[value].without_partials
         if self._in_blocks:
             return have
         pairs = ((cut, [isinstance(f, int) for f in cut]) for cut in have.shards)

@@ -34,7 +34,7 @@ class Placement:
     partial: tuple[tuple[ParallelType, str], ...] = ()
 
     @property
-    def settled(self) -> Placement:
+    def without_partials(self) -> Placement:
         """This placement with partial results summed up."""
         return replace(self, partial=())
 
@@ -65,7 +65,7 @@ class Step:
     once: frozenset[int] = frozenset()
 
 
-def everywhere(value: Value) -> Placement:
+def replicated(value: Value) -> Placement:
     """All of a tensor on every device."""
     return Placement(((),) * value.tensor.rank)
 

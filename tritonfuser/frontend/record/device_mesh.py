@@ -17,7 +17,7 @@ MESH_TYPES = (ParallelType.mesh_x, ParallelType.mesh_y, ParallelType.mesh_z)
 """The dims of a mesh, the last one first."""
 
 
-class Size(int):
+class MeshSize(int):
     """A number of devices: ``mesh.size``, and ``mesh.size()`` or ``mesh.size(mesh_x)`` as well."""
 
     _of: Any
@@ -79,9 +79,9 @@ class DeviceMesh:
         return len(self._shape)
 
     @property
-    def size(self) -> Size:
+    def size(self) -> MeshSize:
         """The number of devices; ``size(ParallelType.mesh_x)`` that along one dim."""
-        found = Size(len(self._ids))
+        found = MeshSize(len(self._ids))
         found._of = self
         return found
 
@@ -123,7 +123,7 @@ class DeviceMesh:
         step = math.prod(self._shape[dim + 1 :])
         return self._ids.index(device) // step % self._shape[dim]
 
-    def fiber(self, device: int, parallel_type: ParallelType) -> tuple[int, ...]:
+    def team(self, device: int, parallel_type: ParallelType) -> tuple[int, ...]:
         """The devices on the line through a device along a mesh type, in order."""
         step = math.prod(self._shape[self.dim_of(parallel_type) + 1 :])
         first = self._ids.index(device) - self.coordinate(device, parallel_type) * step
