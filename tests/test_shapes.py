@@ -24,7 +24,7 @@ from tritonfuser.shapes.view_maps import (
     squeeze_alias,
 )
 from tritonfuser.symbolic.index_expr import Axis, constant, digit
-from tritonfuser.symbolic.loaded_index import Loaded
+from tritonfuser.symbolic.loaded_index import LoadedIndex
 
 SIZES = st.lists(st.integers(1, 4), max_size=4).map(tuple)
 
@@ -127,7 +127,7 @@ def test_guards_that_always_or_never_hold() -> None:
     assert Guard(x, 0, 10).always and not Guard(x, 0, 9).always
     assert Guard(x, 10, 20).never and not Guard(x, 9, 20).never
     assert Guard(x - 3, -3, 7).always and Guard(x + 20, 0, 20).never
-    unknown = Guard(digit(Loaded("k")), 0, 10**9)
+    unknown = Guard(digit(LoadedIndex("k")), 0, 10**9)
     assert not unknown.always and not unknown.never
     assert Guard(constant(2), 2, 3).always
 

@@ -8,15 +8,15 @@ import torch
 from tests.lowering.graphs import noise
 from tests.lowering.harness import CPU, H200, lowered, planned, record, small
 from tritonfuser import DataType, FusionDefinition, options
-from tritonfuser.cache.kernels import Loaded
+from tritonfuser.cache.kernels import LoadedKernel
 from tritonfuser.cache.keys.signature import signature
 from tritonfuser.cache.plan import launches
 from tritonfuser.cache.plan.execution_plan import make_plan
 from tritonfuser.cache.plan.random_state import draw
-from tritonfuser.lowering.backend.launch import Prepared
+from tritonfuser.lowering.backend.launch import PreparedLaunch
 from tritonfuser.lowering.pipeline import lower
 
-PRINTED = Loaded(Prepared(print, (), ()))
+PRINTED = LoadedKernel(PreparedLaunch(print, (), ()))
 
 
 def chained(fd, x):

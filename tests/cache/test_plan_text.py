@@ -16,7 +16,7 @@ from tritonfuser.cache.plan import launches, random_state
 from tritonfuser.cache.plan.execution_plan import make_plan
 from tritonfuser.cache.plan.function_text import guarded_text
 from tritonfuser.errors import CaptureError, InputError
-from tritonfuser.lowering.backend.launch import Prepared
+from tritonfuser.lowering.backend.launch import PreparedLaunch
 from tritonfuser.lowering.pipeline import lower
 
 
@@ -35,7 +35,7 @@ class Gpu:
 
     def loaded(self, wanted, arch, device):
         self.aligned += [aligned for _, aligned in wanted]
-        made = Prepared(lambda *args: self.launches.append(args), (), ())
+        made = PreparedLaunch(lambda *args: self.launches.append(args), (), ())
         return [(made, 0.0) for _ in wanted]
 
     @contextmanager

@@ -13,14 +13,14 @@ from tests.lowering.graphs import noise
 from tests.lowering.harness import CPU, H200, lowered, planned, record
 from tritonfuser.cache.calls import profiling
 from tritonfuser.cache.executor import FusionExecutorCache
-from tritonfuser.cache.kernels import Loaded
+from tritonfuser.cache.kernels import LoadedKernel
 from tritonfuser.cache.keys.signature import signature
 from tritonfuser.cache.plan import clocks, launches
 from tritonfuser.cache.plan.clocks import DEFAULT_STREAM, EventClock, HostClock
 from tritonfuser.cache.plan.execution_plan import make_plan
 from tritonfuser.cache.plan.function_text import timed_text
 from tritonfuser.cache.plan.steps import Resources, resources
-from tritonfuser.lowering.backend.launch import Prepared
+from tritonfuser.lowering.backend.launch import PreparedLaunch
 from tritonfuser.lowering.pipeline import lower
 
 
@@ -138,7 +138,7 @@ def gpu(monkeypatch):
     monkeypatch.setattr(torch.cuda, "current_stream", lambda device: Stream)
     monkeypatch.setattr(torch.cuda, "device", lambda device: torch.no_grad())
     monkeypatch.setattr(torch.cuda, "_sleep", lambda cycles: Event.log.append(cycles))
-    made = Loaded(Prepared(launch, (), ()))
+    made = LoadedKernel(PreparedLaunch(launch, (), ()))
     monkeypatch.setattr(launches, "loaded", lambda wanted, *_: [made] * len(wanted))
     monkeypatch.setattr(torch._C, "_cuda_getDevice", lambda: 0, raising=False)
     monkeypatch.setattr(torch._C, "_cuda_getCurrentRawStream", lambda i: 0, raising=False)

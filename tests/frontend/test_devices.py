@@ -109,24 +109,24 @@ def test_one_tensor_says_where_a_run_is(gpu):
         s = fd.define_tensor([], is_cpu=True)
         a = fd.define_tensor([-1], contiguity=True)
         fd.add_output(fd.ops.mul(a, s))
-    assert not fd._is_there([on_cpu(), gpu(3)], 0)  # nothing was run: nobody decides yet
+    assert not fd._decides_device([on_cpu(), gpu(3)], 0)  # nothing was run: nobody decides yet
     fd.run([torch.ones(()), torch.ones(3)])
     for device in (0, torch.device("cuda", 0)):
-        assert fd._is_there([on_cpu(), gpu(3)], device)
-        assert fd._is_there([gpu(), gpu(3)], device)
+        assert fd._decides_device([on_cpu(), gpu(3)], device)
+        assert fd._decides_device([gpu(), gpu(3)], device)
     for device in (1, -1, True, "cuda:0", "cuda", torch.device("cuda"), torch.device("cpu")):
-        assert not fd._is_there([on_cpu(), gpu(3)], device)
-    assert fd._is_there([on_cpu(), on_cpu(3)], torch.device("cpu"))
-    assert not fd._is_there([on_cpu(), on_cpu(3)], -1)
+        assert not fd._decides_device([on_cpu(), gpu(3)], device)
+    assert fd._decides_device([on_cpu(), on_cpu(3)], torch.device("cpu"))
+    assert not fd._decides_device([on_cpu(), on_cpu(3)], -1)
     for inputs in ([on_cpu()], [[on_cpu(), gpu(3)]], [on_cpu(), 3.0], iter(())):
-        assert not fd._is_there(inputs, 0)
+        assert not fd._decides_device(inputs, 0)
 
 
 def test_a_cpu_scalar_alone_does_not_say_where_a_run_is():
     with FusionDefinition() as fd:
         fd.add_output(fd.ops.neg(fd.define_tensor([], is_cpu=True)))
     fd.run([torch.ones(())])
-    assert not fd._is_there([on_cpu()], torch.device("cpu"))
+    assert not fd._decides_device([on_cpu()], torch.device("cpu"))
 
 
 def test_from_pytorch_wants_one_device(gpu):

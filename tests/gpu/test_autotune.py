@@ -19,7 +19,7 @@ from tritonfuser.cache.tuned import store
 from tritonfuser.frontend.tune import stored_tuning
 from tritonfuser.frontend.tune.autotune import autotune
 from tritonfuser.frontend.tune.child_process import ChildProcess
-from tritonfuser.frontend.tune.messages import Layout, packed, unpacked
+from tritonfuser.frontend.tune.messages import TensorLayout, packed, unpacked
 
 pytestmark = pytest.mark.gpu
 
@@ -185,4 +185,4 @@ def test_inputs_arrive_as_they_were(share):
         torch.tensor(2.5),
     ]
     for tensor, again in zip(tensors, unpacked(packed(tensors, share)), strict=True):
-        assert torch.equal(tensor, again) and Layout.of(again) == Layout.of(tensor)
+        assert torch.equal(tensor, again) and TensorLayout.of(again) == TensorLayout.of(tensor)

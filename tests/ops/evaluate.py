@@ -19,7 +19,7 @@ from tritonfuser.ops.table import View
 from tritonfuser.shapes.index_map import Pull
 from tritonfuser.symbolic.extents import symbol
 from tritonfuser.symbolic.index_expr import Affine, Axis, Digit, digit
-from tritonfuser.symbolic.loaded_index import Loaded
+from tritonfuser.symbolic.loaded_index import LoadedIndex
 
 Env = dict[str, int]
 
@@ -107,7 +107,7 @@ def pulled(node: Any, known: dict[Value, Any]) -> torch.Tensor:
     """A view's result, element by element through its index map."""
     call, sizes = as_call(node), node.out.tensor.sizes
     axes = [Axis(f"d{d}", size) for d, size in enumerate(sizes)]
-    pull = Pull(tuple(digit(a) for a in axes), lambda v, index, dim: digit(Loaded((v, index))))
+    pull = Pull(tuple(digit(a) for a in axes), lambda v, index, dim: digit(LoadedIndex((v, index))))
     sources = call.op.form.pull(call, pull)
     out = torch.empty(sizes, dtype=node.out.dtype.info.torch)
     for place in itertools.product(*(range(size) for size in sizes)):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.ops.evaluate import Env, value
 from tritonfuser.symbolic.index_expr import Affine, Axis, Digit, constant, digit
-from tritonfuser.symbolic.loaded_index import Loaded
+from tritonfuser.symbolic.loaded_index import LoadedIndex
 from tritonfuser.symbolic.row_major import linear, unravel
 from tritonfuser.symbolic.substitution import substitute
 
@@ -67,7 +67,7 @@ def test_rewrites_keep_the_value(
     exprs: list[tuple[Affine, Meaning]] = [
         (digit(axis), lambda env, name=axis.name: env[name]) for axis in axes
     ]
-    exprs.append((digit(Loaded("read")), lambda env: env["read"]))
+    exprs.append((digit(LoadedIndex("read")), lambda env: env["read"]))
     for step in steps:
         _grow(exprs, step)
     for env, read in itertools.product(_points(axes), (-3, 0, 5, 13)):
@@ -126,8 +126,8 @@ def test_a_sum_that_may_be_negative_is_divided_as_one_that_is_not() -> None:
 
 def test_axes_and_loaded_are_found_inside_digits() -> None:
     a, b = _axes(5, 7)
-    inner = (digit(a) * 3 + digit(Loaded("k")) + digit(b)) // 4
-    assert inner.axes() == {a, b} and inner.loaded() == (Loaded("k"),)
+    inner = (digit(a) * 3 + digit(LoadedIndex("k")) + digit(b)) // 4
+    assert inner.axes() == {a, b} and inner.loaded() == (LoadedIndex("k"),)
 
 
 # --- shapes ------------------------------------------------------------------------------------

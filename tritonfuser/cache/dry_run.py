@@ -88,7 +88,7 @@ def alternatives_for(
     fusion: Fusion,
     inputs: Sequence[Any],
     options: RunOptions,
-    goes_on: Callable[[], bool],
+    should_continue: Callable[[], bool],
 ) -> list[SegmentedFusion]:
     """Other ways to cut a definition into kernels, those that are predicted to be fastest first.
 
@@ -96,12 +96,14 @@ def alternatives_for(
     ----------
     inputs, options
         As for ``lower_for``.
-    goes_on : callable
+    should_continue : callable
         Whether there is time for another one.
     """
     where = checked_device(fusion, inputs, options.device, abstract=True)
     properties = properties_of(where, options)
-    return alternatives_of(fusion, signature(fusion, inputs, where), properties, options, goes_on)
+    return alternatives_of(
+        fusion, signature(fusion, inputs, where), properties, options, should_continue
+    )
 
 
 def lower_to_compile(fusion: Fusion, inputs: Sequence[Any], options: RunOptions) -> Lowered:

@@ -12,7 +12,7 @@ from .. import options as settings
 from ..device import DeviceProperties
 from ..errors import TritonFuserError
 from ..ir import Fusion
-from ..lowering.build import digest_ahead
+from ..lowering.build import hash_triton_ahead
 from ..lowering.lowered import Lowered
 from ..lowering.memo import Memo, no_memo
 from ..lowering.passes.concretize import InputSignature
@@ -213,7 +213,7 @@ class FusionExecutorCache(RunQueries):
         refuse_first_run(where)
         properties = properties_of(where, options)
         if not properties.is_cpu:
-            digest_ahead()
+            hash_triton_ahead()
         lowered = lower(self.fusion, found, properties, options, env, self._memo)
         lowered = with_register_feedback(self.fusion, lowered, inputs, properties, options, where)
         return make_plan(lowered, inputs, where, properties, self._fusion_id)

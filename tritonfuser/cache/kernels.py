@@ -14,7 +14,7 @@ import torch
 from ..errors import TritonFuserError, calling_line
 from ..ir import Fusion
 from ..lowering.backend.launcher_build import build_launcher, kinds
-from ..lowering.build import CompiledKernel, Prepared, compile_kernel, interpret_kernel
+from ..lowering.build import CompiledKernel, PreparedLaunch, compile_kernel, interpret_kernel
 from ..lowering.kernel_source import KernelSource
 from ..lowering.lowered import Lowered
 from .keys.kernel_key import kernel_key
@@ -60,14 +60,14 @@ def launcher_built(source: KernelSource) -> None:
     _LAUNCHERS.get_or_make(kinds(source), lambda: build_launcher(source))
 
 
-class Loaded(NamedTuple):
+class LoadedKernel(NamedTuple):
     """A kernel ready to launch, and the seconds it took to compile; 0.0 where it was cached."""
 
-    kernel: Prepared
+    kernel: PreparedLaunch
     seconds: float = 0.0
 
 
-def loaded(wanted: Sequence[Wanted], arch: str, device: torch.device) -> list[Loaded]:
+def loaded(wanted: Sequence[Wanted], arch: str, device: torch.device) -> list[LoadedKernel]:
     """Kernels on a device of this machine, compiled in parallel.
 
     Threads suffice: Triton's passes and ptxas release the GIL. They end before the return.
@@ -80,7 +80,7 @@ def loaded(wanted: Sequence[Wanted], arch: str, device: torch.device) -> list[Lo
     index = _index(device)
     took = compile_together(wanted, arch, index)
     return [
-        Loaded(
+        LoadedKernel(
             compiled(source, arch, flags).launcher(index).prepare(),
             seconds or _taken_ahead((*kernel_key(source), arch, flags)),
         )

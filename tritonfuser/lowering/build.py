@@ -6,9 +6,16 @@
 
 from __future__ import annotations
 
-from .backend.compile import CompiledKernel, Target, compile_kernel, digest, digest_ahead, target_of
+from .backend.compile import (
+    CompiledKernel,
+    Target,
+    compile_kernel,
+    hash_triton,
+    hash_triton_ahead,
+    target_of,
+)
 from .backend.kernel_report import KernelReport, report, report_of
-from .backend.launch import Launcher, Prepared
+from .backend.launch import Launcher, PreparedLaunch
 from .backend.module_loader import load_module
 from .interpreter.interpret import interpret_kernel
 
@@ -16,11 +23,11 @@ __all__ = [
     "CompiledKernel",
     "KernelReport",
     "Launcher",
-    "Prepared",
+    "PreparedLaunch",
     "Target",
     "compile_kernel",
-    "digest",
-    "digest_ahead",
+    "hash_triton",
+    "hash_triton_ahead",
     "interpret_kernel",
     "load_module",
     "report",

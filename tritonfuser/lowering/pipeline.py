@@ -28,7 +28,7 @@ from .passes.empty_values import has_empty
 from .passes.numbering import names_in_order, with_names
 from .refine.alternatives import alternatives
 from .run_options import DEFAULT, RunOptions
-from .segment_choice import Target, segmenter, segments_of
+from .segment_choice import LoweringTarget, segmenter, segments_of
 from .segments.segmented_fusion import SegmentedFusion
 
 
@@ -75,7 +75,7 @@ def lower(
     memo = memo if env is None else no_memo  # passes record guards in an env
     concrete = memo(("concretize", fusion, signature), lambda: _concrete(fusion, signature))
     misaligned = _misaligned(concrete, signature)
-    cut = _cut(concrete, Target(device, options, misaligned, env), memo)
+    cut = _cut(concrete, LoweringTarget(device, options, misaligned, env), memo)
     if env is not None and (options.params is not None or device.is_cpu):
         # Params that a caller gives, and kernels of the interpreter, are for all sizes.
         env.keep_schedule()
@@ -126,7 +126,7 @@ class _Cut(NamedTuple):
     origin: str
 
 
-def _cut(fusion: Fusion, target: Target, memo: Memo) -> _Cut:
+def _cut(fusion: Fusion, target: LoweringTarget, memo: Memo) -> _Cut:
     """Simplify and cut a concrete fusion.
 
     A schedule made at other sizes may name values that the fusion does not compute at these. It is
@@ -144,7 +144,7 @@ def _cut(fusion: Fusion, target: Target, memo: Memo) -> _Cut:
     return _cut_for(fusion, replace(target, options=options), memo)
 
 
-def _cut_for(fusion: Fusion, target: Target, memo: Memo) -> _Cut:
+def _cut_for(fusion: Fusion, target: LoweringTarget, memo: Memo) -> _Cut:
     schedule, device = target.options.schedule, target.device
     rolled = None if schedule is None else schedule.reduced
     key = ("simplify", fusion, device, rolled)
@@ -157,7 +157,7 @@ def alternatives_of(
     signature: InputSignature,
     device: DeviceProperties,
     options: RunOptions,
-    goes_on: Callable[[], bool],
+    should_continue: Callable[[], bool],
 ) -> list[SegmentedFusion]:
     """Segmentations of a recorded fusion, those that are predicted to be fastest first.
 
@@ -165,14 +165,14 @@ def alternatives_of(
     ----------
     fusion, signature, device, options
         As for ``lower``.
-    goes_on : callable
+    should_continue : callable
         Whether there is time for another segmentation.
     """
     concrete = _concrete(fusion, signature)
     simplified = run_graph_passes(concrete, device, None)
-    target = Target(device, options, _misaligned(concrete, signature), None)
+    target = LoweringTarget(device, options, _misaligned(concrete, signature), None)
     make, values = segmenter(simplified.fusion, target), names_in_order(fusion)
     return [
         replace(found, results=simplified.split.rejoined(found.results), values=values)
-        for found in alternatives(simplified.fusion, device, make, goes_on)
+        for found in alternatives(simplified.fusion, device, make, should_continue)
     ]

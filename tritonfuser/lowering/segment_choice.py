@@ -23,7 +23,7 @@ from .segments.segmented_fusion import SegmentedFusion
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class LoweringTarget:
     """What the segments of a concrete fusion are chosen for.
 
     Attributes
@@ -44,7 +44,7 @@ class Target:
     env: ShapeEnv | None
 
 
-def segments_of(simplified: Simplified, target: Target, memo: Memo) -> SegmentedFusion:
+def segments_of(simplified: Simplified, target: LoweringTarget, memo: Memo) -> SegmentedFusion:
     """The segments with params: of the given schedule, with the given params, or as chosen."""
     options = target.options
     if options.schedule is not None:
@@ -64,7 +64,7 @@ def segments_of(simplified: Simplified, target: Target, memo: Memo) -> Segmented
     return segmented
 
 
-def _chosen(simplified: Simplified, target: Target) -> SegmentedFusion:
+def _chosen(simplified: Simplified, target: LoweringTarget) -> SegmentedFusion:
     """The segments as chosen. With open sizes no reduction is unrolled for its predicted time."""
     segmented = choose(simplified.fusion, target)
     if target.env is not None:
@@ -73,7 +73,7 @@ def _chosen(simplified: Simplified, target: Target) -> SegmentedFusion:
 
 
 def _chosen_for_params(
-    simplified: Simplified, target: Target, params: Sequence[HeuristicParams]
+    simplified: Simplified, target: LoweringTarget, params: Sequence[HeuristicParams]
 ) -> SegmentedFusion:
     """The segments as chosen, among those with and without unrolled reductions.
 
@@ -89,7 +89,7 @@ def _chosen_for_params(
 
 
 def _with_short_unrolled(
-    segmented: SegmentedFusion, rolled: Fusion, target: Target
+    segmented: SegmentedFusion, rolled: Fusion, target: LoweringTarget
 ) -> SegmentedFusion:
     """The segments; with all short reductions unrolled where that is faster."""
     short = {node.out.name for node in rolled.nodes if is_short(node)}
@@ -101,7 +101,7 @@ def _with_short_unrolled(
     return with_short_unrolled(segmented, short, target.device, ways)
 
 
-def choose(fusion: Fusion, target: Target) -> SegmentedFusion:
+def choose(fusion: Fusion, target: LoweringTarget) -> SegmentedFusion:
     """The segments of a simplified fusion, as heuristics choose.
 
     With open sizes the search of ``refine`` is skipped: its result may not suit other sizes.
@@ -110,7 +110,7 @@ def choose(fusion: Fusion, target: Target) -> SegmentedFusion:
     return refined(fusion, target.device, make) if target.env is None else make(HEURISTIC)
 
 
-def segmenter(fusion: Fusion, target: Target) -> Segmenter:
+def segmenter(fusion: Fusion, target: LoweringTarget) -> Segmenter:
     """Makes the segments of a simplified fusion by any ``Choice``."""
     options = target.options
     return Segmenter(fusion, target.device, options.two_steps, options.products, target.misaligned)

@@ -14,7 +14,7 @@ from math import prod
 from typing import Union
 
 from ..lazy import cached_property
-from .loaded_index import Loaded
+from .loaded_index import LoadedIndex
 from .queries import (
     assume_max,
     common_factor,
@@ -106,7 +106,7 @@ class Digit:
             return 0, self._up_to(self.base.extent)
         if self.mod is not None:
             return 0, self.mod - 1
-        if isinstance(self.base, Loaded):
+        if isinstance(self.base, LoadedIndex):
             extent = self.base.extent
             return None if extent is None else (0, self._up_to(extent))
         bounds = self.base.range
@@ -228,23 +228,23 @@ class Affine:
                 found.add(digit.base)
         return frozenset(found)
 
-    def loaded(self) -> tuple[Loaded, ...]:
+    def loaded(self) -> tuple[LoadedIndex, ...]:
         """The run-time values that the index depends on, each once."""
         return self._loaded
 
     @cached_property
-    def _loaded(self) -> tuple[Loaded, ...]:
-        found: list[Loaded] = []
+    def _loaded(self) -> tuple[LoadedIndex, ...]:
+        found: list[LoadedIndex] = []
         for digit, _ in self.terms:
             inner = digit.inner
             if inner is not None:
                 found.extend(inner.loaded())
-            elif isinstance(digit.base, Loaded):
+            elif isinstance(digit.base, LoadedIndex):
                 found.append(digit.base)
         return tuple(dict.fromkeys(found))
 
 
-Base = Union[Axis, Loaded, Bounded, Affine]
+Base = Union[Axis, LoadedIndex, Bounded, Affine]
 """What a digit may be taken of."""
 
 

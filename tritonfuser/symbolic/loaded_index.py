@@ -49,7 +49,7 @@ class Indexed:
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class LoadedIndex:
     """A value read at run time and used as an index.
 
     Attributes

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from .index_expr import Affine, Axis, Bounded, Digit, digit
-from .loaded_index import Loaded
+from .loaded_index import LoadedIndex
 from .queries import is_known_equal
 
 
@@ -19,7 +19,7 @@ def substitute(expr: Affine, axes: Mapping[Axis, Affine]) -> Affine:
 
 def _substitute_digit(item: Digit, axes: Mapping[Axis, Affine]) -> Affine:
     base = item.base
-    if isinstance(base, Loaded):
+    if isinstance(base, LoadedIndex):
         return Affine(((item, 1),))
     if isinstance(base, Bounded):
         return digit(Bounded(substitute(base.expr, axes), base.extent), item.div, item.mod)

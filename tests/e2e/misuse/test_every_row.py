@@ -80,7 +80,7 @@ def fault_of_call(
         return fault
     except Exception as error:
         return fault_of(error, [name])
-    if any(handle.home is not fd.fusion for handle in used(changed)):
+    if any(handle.container is not fd.fusion for handle in used(changed)):
         return "it took a value of another definition"
     return None
 

@@ -97,7 +97,7 @@ def test_what_is_copied_belongs_to_the_copy(way):
     assert again.ops.add.__self__._record.__self__ is again
     assert again.sched is not fd.sched
     (x,) = again.fusion.inputs()
-    assert x.home is again.fusion
+    assert x.container is again.fusion
 
 
 @pytest.mark.parametrize("name", CLASSES)
@@ -107,7 +107,7 @@ def test_no_attribute_is_forgotten(name):
     fd.run([noise(3, 5)], save_repro_inputs=True)
     other = gelu(CLASSES[name]())
     other.run_kernel([noise(3, 5)])
-    assert {*vars(fd), *vars(other)} <= portable._MADE_AGAIN
+    assert {*vars(fd), *vars(other)} <= portable._NOT_COPIED
     again = pickle.loads(pickle.dumps(fd)).fusion
     assert vars(again).keys() >= vars(fd.fusion).keys()
 
@@ -145,7 +145,7 @@ def test_a_module():
     for way in (copy.deepcopy, saved, WAYS["pickle 5"]):
         again = way(layer)
         assert [*again.state_dict()] == ["weight"]
-        assert again.result.home is again.fd.fusion
+        assert again.result.container is again.fd.fusion
         assert again.fd.fusion.outputs()[0] is again.result
         with torch.no_grad():
             same_bits([again(x)], [wanted])
@@ -197,7 +197,7 @@ def test_handles_stay_those_of_their_definition(way):
     one = total.definition().inputs()[0]
     again, values = way((fd, [x, y, total, one]))
     assert [*again.fusion.inputs(), *again.fusion.outputs(), again.fusion.outputs()[0]] == values
-    assert all(value.home is again.fusion for value in values)
+    assert all(value.container is again.fusion for value in values)
 
 
 @by_way

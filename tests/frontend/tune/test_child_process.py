@@ -18,7 +18,7 @@ from tritonfuser.frontend.tune import worker_pipe
 from tritonfuser.frontend.tune.autotune import Task, tuned
 from tritonfuser.frontend.tune.candidates import candidates, neighbours
 from tritonfuser.frontend.tune.child_process import ChildProcess
-from tritonfuser.frontend.tune.messages import Layout, packed, unpacked
+from tritonfuser.frontend.tune.messages import TensorLayout, packed, unpacked
 from tritonfuser.frontend.tune.output_check import Judge
 from tritonfuser.frontend.tune.report import difference
 from tritonfuser.frontend.tune.worker_pipe import TunerError
@@ -196,7 +196,7 @@ TENSORS = {
 def test_a_tensor_arrives_as_it_was(tensor):
     (again,) = unpacked(packed([tensor], share=True))
     assert torch.equal(again, tensor) and again.dtype == tensor.dtype
-    assert Layout.of(again) == Layout.of(tensor)
+    assert TensorLayout.of(again) == TensorLayout.of(tensor)
     assert not tensor.numel() or again.data_ptr() != tensor.data_ptr()
 
 

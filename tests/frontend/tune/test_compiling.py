@@ -14,7 +14,7 @@ from tritonfuser import FusionDefinition
 from tritonfuser.cache.dry_run import lower_for
 from tritonfuser.frontend.tune import compiling
 from tritonfuser.frontend.tune.candidates import neighbours
-from tritonfuser.frontend.tune.interfaces import Prepared
+from tritonfuser.frontend.tune.interfaces import PreparedSchedule
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def test_threads_compile_candidates(compiler):
     near = [one for one in neighbours(first.segmented) if _order_of_loads(one) is None][:3]
     with ThreadPoolExecutor(3) as pool:
         made = list(pool.map(compiler, near))
-    assert all(isinstance(one, Prepared) for one in made)
+    assert all(isinstance(one, PreparedSchedule) for one in made)
     assert len({one.kernels for one in (first, *made)}) == 4
 
 

@@ -518,17 +518,17 @@ def test_text_is_kept_for_the_user():
     assert found.splitlines()[4].startswith(">    8 |")
 
 
-def test_threads_that_compile_digest_triton_one_at_a_time(monkeypatch):
+def test_threads_that_compile_hash_triton_one_at_a_time(monkeypatch):
     """What Triton keeps, the others find: they do not work it out beside one another."""
     busy, most = [], []
 
-    def digest():
+    def hash_triton():
         busy.append(1)
         most.append(len(busy))
         time.sleep(0.01)
         busy.pop()
 
-    monkeypatch.setattr(compiling.triton_cache, "triton_key", digest)
+    monkeypatch.setattr(compiling.triton_cache, "triton_key", hash_triton)
     with ThreadPoolExecutor(4) as pool:
-        list(pool.map(lambda _: compiling.digest(), range(4)))
+        list(pool.map(lambda _: compiling.hash_triton(), range(4)))
     assert most == [1] * 4

@@ -11,7 +11,7 @@ from tests.lowering.kernels import kernel, spilling, tensor, vector_add
 from tritonfuser.dtypes import DataType
 from tritonfuser.lowering.backend import compile as compiling
 from tritonfuser.lowering.backend.kernel_report import report_of
-from tritonfuser.lowering.backend.register_limits import other_limit, with_limit
+from tritonfuser.lowering.backend.register_limits import limit_against_spills, with_limit
 from tritonfuser.lowering.backend.spills import registers_of, spilled_bytes
 from tritonfuser.lowering.kernel_source import CooperativeWorkspace
 
@@ -131,8 +131,8 @@ def test_programs_that_have_to_run_at_a_time_keep_their_limit():
     source = replace(spilling(), max_registers=128)
     shared = replace(source, workspace=CooperativeWorkspace("w", DataType.Int32, 64))
     found = compiled(source)
-    assert other_limit(source, found).max_registers == 0
-    assert other_limit(shared, found) is None
+    assert limit_against_spills(source, found).max_registers == 0
+    assert limit_against_spills(shared, found) is None
 
 
 def test_nothing_is_compiled_twice_where_nothing_spills(monkeypatch):

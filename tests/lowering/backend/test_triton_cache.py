@@ -15,7 +15,7 @@ from tests.lowering.kernels import vector_add
 from tritonfuser.errors import CacheDirectoryError, LoweringError
 from tritonfuser.lowering.backend import compile as compiling
 from tritonfuser.lowering.backend import launch
-from tritonfuser.lowering.backend.triton_cache import begun_again
+from tritonfuser.lowering.backend.triton_cache import retry_if_removed
 from tritonfuser.lowering.build import compile_kernel
 
 
@@ -127,11 +127,11 @@ def test_a_directory_that_is_removed_while_a_launcher_is_built(tmp_path, monkeyp
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "cache"))
     for times in (1, 2):
         build, built, left = building(times, tmp_path / "cache", when, monkeypatch)
-        begun_again(build)
+        retry_if_removed(build)
         assert built and not left
     build, built, left = building(3, tmp_path / "cache", when, monkeypatch)
     with pytest.raises((FileNotFoundError, ImportError)):
-        begun_again(build)
+        retry_if_removed(build)
     assert not built and not left
 
 
@@ -151,7 +151,7 @@ def test_other_errors_of_a_launcher_are_raised_at_once(folder, error):
         raise error
 
     with pytest.raises(type(error)):
-        begun_again(build)
+        retry_if_removed(build)
     assert len(asked) == 1
 
 

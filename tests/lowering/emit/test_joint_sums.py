@@ -74,8 +74,8 @@ def barriers(report: Any) -> int:
 )
 def test_sums_of_a_row_share_their_barriers(columns, fields):
     both, one = kernel(backward, columns, 8, **fields), kernel(chained, columns, 8, **fields)
-    exchanges = 1 + (columns == 2064)
-    assert both.source.count("= reduce_sums(") == exchanges
+    cross_thread_reductions = 1 + (columns == 2064)
+    assert both.source.count("= reduce_sums(") == cross_thread_reductions
     assert one.source.count("= reduce_sums(") == 0
     assert barriers(both) < barriers(one)
 

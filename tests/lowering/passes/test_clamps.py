@@ -79,8 +79,8 @@ def test_its_gradient(dtype: torch.dtype) -> None:
     )
     assert ops_of(relu6_backward, x, grad).count("where") == 2
     low = by_masks(x, "gt", 0.0)
-    goes_on = (low.isnan() | (low < 6.0)) & (x.isnan() | (x > 0.0))
-    wanted = torch.where(goes_on, grad + 0.0, torch.zeros_like(grad))
+    should_continue = (low.isnan() | (low < 6.0)) & (x.isnan() | (x > 0.0))
+    wanted = torch.where(should_continue, grad + 0.0, torch.zeros_like(grad))
     assert same_bits(run(relu6_backward, x, grad), wanted)
 
 

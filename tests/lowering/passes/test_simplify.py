@@ -12,7 +12,10 @@ from tritonfuser.cache.keys.signature import signature
 from tritonfuser.ir import Const, Value
 from tritonfuser.ir_graph import check as checked
 from tritonfuser.lowering.passes.concretize import concretize
-from tritonfuser.lowering.passes.redundant_nodes import drop_dead, merge_equal
+from tritonfuser.lowering.passes.redundant_nodes import (
+    eliminate_common_subexpressions,
+    eliminate_dead_code,
+)
 from tritonfuser.lowering.passes.simplify import simplify
 
 
@@ -175,8 +178,8 @@ def test_random_numbers_of_one_seed_are_drawn_once():
 
 def test_merging_is_one_walk():
     fusion = concrete(lambda fd, x: fd.ops.add(fd.ops.exp(x), fd.ops.exp(x)), noise(4))
-    once = merge_equal(fusion)
-    assert merge_equal(once) == once
+    once = eliminate_common_subexpressions(fusion)
+    assert eliminate_common_subexpressions(once) == once
 
 
 # --- constants and dead nodes ------------------------------------------------------------
@@ -216,4 +219,4 @@ def test_what_no_output_needs_goes():
     assert ops(concrete(body, noise(4, 5))) == ["sin"]
     fusion = record(body, [noise(4, 5)]).fusion.ir
     assert len(fusion.nodes) == 3
-    assert ops(drop_dead(fusion)) == ["sin"]
+    assert ops(eliminate_dead_code(fusion)) == ["sin"]

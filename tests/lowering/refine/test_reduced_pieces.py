@@ -19,7 +19,7 @@ from tritonfuser.lowering.fuse.splits.split_policy import ByDims
 from tritonfuser.lowering.passes.splits.parts import reduced_extents
 from tritonfuser.lowering.refine.kernel_times import timed_kernels
 from tritonfuser.lowering.refine.reduced_pieces import in_pieces
-from tritonfuser.lowering.refine.times import Times
+from tritonfuser.lowering.refine.timed_choices import TimedChoices
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_pieces_are_split_by_dims_as_the_whole_where_they_reduce_as_much(
         node = next(node for node in fusion.nodes if is_reducer(node))
         choice = Choice(by_dims=(ByDims(node.out.name, (1, reduced_extents(node)[1])),))
         base = cache(lambda pieces: CommonRewrites.of(fusion, pieces).fusion)
-        times = Times(H200, base, make, {choice: timed_kernels(make(choice), H200)})
+        times = TimedChoices(H200, base, make, {choice: timed_kernels(make(choice), H200)})
         found.extend(in_pieces(fusion, times, choice))
         return [make(HEURISTIC), *map(make, found)][-1]
 

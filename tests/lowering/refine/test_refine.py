@@ -23,7 +23,7 @@ from tritonfuser.lowering.passes.invariants.kept_orders import named
 from tritonfuser.lowering.passes.invariants.materialize import materializable
 from tritonfuser.lowering.pipeline import lower
 from tritonfuser.lowering.refine import changes, search
-from tritonfuser.lowering.refine import times as times_of
+from tritonfuser.lowering.refine import timed_choices as times_of
 from tritonfuser.lowering.refine.candidates import Candidates, candidates
 from tritonfuser.lowering.refine.kernel_times import (
     Excess,
@@ -301,7 +301,7 @@ def known(**seconds):
     found = {
         Choice(materialized=tuple(name.strip("_"))): Timed(each) for name, each in seconds.items()
     }
-    return times_of.Times(H200, base_of, lambda choice: None, found)
+    return times_of.TimedChoices(H200, base_of, lambda choice: None, found)
 
 
 @pytest.mark.parametrize(
@@ -333,7 +333,7 @@ def test_two_changes_that_save_together_are_found(monkeypatch):
     monkeypatch.setattr(times_of, "timed_kernels", lambda made, device: timed[made])
     monkeypatch.setattr(changes, "_possible", lambda now, choice: reached[choice])
     monkeypatch.setattr(changes, "candidates", lambda *given: Candidates({}, {}, {}))
-    times = times_of.Times(H200, base_of, lambda choice: choice, {none: timed[none]})
+    times = times_of.TimedChoices(H200, base_of, lambda choice: choice, {none: timed[none]})
     changed = set()
     while found := search._next(times, changed):
         changed.add(found)
@@ -343,7 +343,7 @@ def test_two_changes_that_save_together_are_found(monkeypatch):
 
 def test_equal_segmentations_are_changed_once():
     same = [Choice(materialized=(), rows=rows) for rows in (None, CommonRows.WHOLE)]
-    times = times_of.Times(H200, base_of, None, {choice: Timed(1.0, 0.9) for choice in same})
+    times = times_of.TimedChoices(H200, base_of, None, {choice: Timed(1.0, 0.9) for choice in same})
     first = search._next(times, set())
     assert first in same and search._next(times, {first}) is None
 
@@ -352,7 +352,7 @@ def test_instructions_alone_are_not_enough_of_a_gain():
     """What the model knows least are instructions: with fewer of them it must be faster too."""
     first = Timed(1.0, few_instructions=0.6)
     more_bytes, fewer_bytes = (Timed(0.7, few_instructions=share) for share in (0.65, 0.55))
-    times = times_of.Times(H200, base_of, None, {storing(): first, storing("a"): more_bytes})
+    times = times_of.TimedChoices(H200, base_of, None, {storing(): first, storing("a"): more_bytes})
     assert search._fastest(times, first) is first
     times.known[storing("b")] = fewer_bytes
     assert search._fastest(times, first) is fewer_bytes
@@ -373,7 +373,9 @@ def test_a_group_norm_backward_of_long_rows_is_one_kernel_and_the_sums_of_its_su
 
 def test_splits_that_changed_nothing_are_not_tried_again():
     first, kept = storing(), storing("a")
-    times = times_of.Times(H200, base_of, None, {first: Timed(1.0, 0.9), kept: Timed(0.9, 0.5)})
+    times = times_of.TimedChoices(
+        H200, base_of, None, {first: Timed(1.0, 0.9), kept: Timed(0.9, 0.5)}
+    )
     whole, apart = (replace(first, rows=rows) for rows in (CommonRows.WHOLE, CommonRows.SEPARATE))
     times.known.update({whole: Timed(1.0, 0.9), apart: Timed(1.1, 0.9)})
     assert changes._changed_nothing(times, kept, replace(kept, rows=CommonRows.WHOLE))
@@ -445,7 +447,7 @@ def test_the_heuristics_way_is_changed_first():
     """Of ways that promise as much another could be, and what suits only it would not be found."""
     first, other = storing(), Choice(materialized=(), over_rows=False)
     known = {first: Timed(1.0, 0.9), other: Timed(0.99, 0.9)}
-    times = times_of.Times(H200, base_of, None, known)
+    times = times_of.TimedChoices(H200, base_of, None, known)
     assert search._next(times, set()) is first
     assert search._next(times, {first}) is other
 
@@ -454,19 +456,19 @@ def test_without_the_heuristics_way_the_most_promising_is_changed_first():
     """What the heuristics cut may be near the least already: then it is no better than others."""
     first, slow, other = (Choice(materialized=("a",) * n) for n in range(3))
     known = {first: Timed(1.0, 0.0), slow: Timed(1.0, 0.8), other: Timed(0.99, 0.9)}
-    assert search._next(times_of.Times(H200, base_of, None, known), set()) is other
+    assert search._next(times_of.TimedChoices(H200, base_of, None, known), set()) is other
 
 
 def test_ways_are_tried_for_as_long_as_calls_win_back(monkeypatch):
     """A few in any case."""
     entry, tried = random_graph("graph-20-38"), []
-    call = times_of.Times.__call__
+    call = times_of.TimedChoices.__call__
 
     def counted(times, choice):
         tried.append(choice)
         return call(times, choice)
 
-    monkeypatch.setattr(times_of.Times, "__call__", counted)
+    monkeypatch.setattr(times_of.TimedChoices, "__call__", counted)
     found = {}
     for calls in (0, 1_000_000):
         tried.clear()

@@ -22,7 +22,7 @@ from tritonfuser.lowering.fuse.splits.split_policy import ByDims
 from tritonfuser.lowering.passes.splits.parts import Padded
 from tritonfuser.lowering.refine import changes, search
 from tritonfuser.lowering.refine.splits_by_dims import splits_by_dims
-from tritonfuser.lowering.refine.times import Times
+from tritonfuser.lowering.refine.timed_choices import TimedChoices
 
 SHAPE = (137, 784, 961)
 BY_DIMS = ((1, -1), (-1, 1))
@@ -215,7 +215,7 @@ def test_splits_come_after_other_changes(monkeypatch: Any) -> None:
     def tried() -> list[Choice]:
         found: list[Choice] = []
         with monkeypatch.context() as patch:
-            patch.setattr(Times, "__call__", lambda self, choice: found.append(choice))
+            patch.setattr(TimedChoices, "__call__", lambda self, choice: found.append(choice))
             patch.setattr(search, "PART_FACTORS", ())
             lowered(body, [noise(12, 24, 70), noise(12, 70, 24).transpose(1, 2)], SLOW)
         return found

@@ -15,7 +15,7 @@ from ..keys.signature import is_aligned
 from ..keys.storage_problems import storage_problem
 from ..plan.execution_plan import ExecutionPlan
 from ..plan.memory_overlap import OverlapCheck, extent_bytes, has_distinct_elements
-from ..plan.results import Layout
+from ..plan.results import ResultLayout
 from .diagnosis import InputMismatch, explain_mismatch
 from .guarded_calls import GuardedCall, GuardedCallInto
 
@@ -238,7 +238,7 @@ def expected_input(given: torch.Tensor, aligned: bool, resolved: bool) -> Expect
     return ExpectedTensor(shape, strides, given.dtype, given.device, aligned, resolved)
 
 
-def _expected_result(layout: Layout, device: torch.device, aligned: bool) -> ExpectedTensor:
+def _expected_result(layout: ResultLayout, device: torch.device, aligned: bool) -> ExpectedTensor:
     where = torch.device("cpu") if layout.on_cpu else device
     return ExpectedTensor(layout.shape, layout.strides, layout.dtype, where, aligned, True)
 

@@ -10,7 +10,7 @@ import torch
 
 from ...errors import CaptureError, InputError
 from ...pickling import Unpicklable
-from ..plan.copies import copied, memory_of
+from ..plan.copies import copied, without_stride_0
 from ..plan.memory_overlap import tensors_overlap
 from .binding import Binding
 
@@ -76,9 +76,9 @@ class CapturedGraph(Unpicklable):
                 hint="Write into graph.inputs and call graph(), or capture with other tensors.",
             )
         # An input that lies in a captured tensor is read before that is overwritten.
-        read = [(at, self._unshared(memory_of(given))) for at, given in moved]
+        read = [(at, self._unshared(without_stride_0(given))) for at, given in moved]
         for at, given in read:
-            memory_of(at).copy_(given, non_blocking=True)
+            without_stride_0(at).copy_(given, non_blocking=True)
 
     def _unshared(self, given: torch.Tensor) -> torch.Tensor:
         return given.clone() if _storage(given) in self._storages else given

@@ -38,7 +38,7 @@ def put(given: torch.Tensor, made: torch.Tensor) -> torch.Tensor:
     return given
 
 
-def memory_of(tensor: torch.Tensor) -> torch.Tensor:
+def without_stride_0(tensor: torch.Tensor) -> torch.Tensor:
     """A view of a tensor with extent 1 in dims of stride 0, so that it can be copied into."""
     sizes = [1 if not s and n else n for n, s in zip(tensor.shape, tensor.stride(), strict=True)]
     return tensor.as_strided(sizes, tensor.stride(), tensor.storage_offset())

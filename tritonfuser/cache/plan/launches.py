@@ -14,7 +14,7 @@ from ...lowering.kernel_source import ArrivalCounters, KernelSource
 from ...lowering.lowered import Lowered
 from ...lowering.segments.segment import Segment
 from ...symbolic.evaluation import has_sizes
-from ..kernels import Loaded, interpreted, loaded
+from ..kernels import LoadedKernel, interpreted, loaded
 from .buffers import BufferWriter
 from .counters import counters_on
 from .plan_lines import PlanLines
@@ -100,7 +100,7 @@ class GpuLaunches(LaunchWriter):
         self._device = device
         self._loaded = self._compiled(lowered, properties)
 
-    def _compiled(self, lowered: Lowered, properties: DeviceProperties) -> dict[int, Loaded]:
+    def _compiled(self, lowered: Lowered, properties: DeviceProperties) -> dict[int, LoadedKernel]:
         """All kernels by their places, compiled and loaded in parallel."""
         found = {n: s for n, s in enumerate(lowered.sources) if s is not None}
         wanted = [(source, self._buffers.aligned(source)) for source in found.values()]

@@ -23,7 +23,7 @@ from .view_text import ViewWriter
 
 
 @dataclass(frozen=True)
-class Layout:
+class ResultLayout:
     """The layout of a result, which a tensor given for it must have."""
 
     shape: tuple[int, ...]
@@ -40,7 +40,7 @@ class Result:
     ----------
     view : str
         Python expression of the tensor, over the names of the body.
-    layout : Layout
+    layout : ResultLayout
         Its layout in memory.
     hidden : bool
         Whether it is written into ``target`` and not returned.
@@ -61,7 +61,7 @@ class Result:
     """
 
     view: str
-    layout: Layout
+    layout: ResultLayout
     hidden: bool
     target: Value | None = None
     statement: str = ""
@@ -153,7 +153,7 @@ def _written_result(
     output: Output,
     target: Value,
     view: BufferView,
-    layout: Layout,
+    layout: ResultLayout,
     views: ViewWriter,
     targets: str,
     to_cpu: bool,
@@ -176,7 +176,7 @@ def _written_result(
     return Result(made, layout, output.hidden, target, statement, views.name(target))
 
 
-def _layout(lowered: Lowered, output: Output, view: BufferView) -> Layout:
+def _layout(lowered: Lowered, output: Output, view: BufferView) -> ResultLayout:
     """The layout of an output; of one that is written into an input, the input's."""
     segmented = lowered.segmented
     if output.alias_of is not None:
@@ -191,7 +191,7 @@ def _layout(lowered: Lowered, output: Output, view: BufferView) -> Layout:
     memory = memory if view.memory is None else view.memory
     on_cpu = root in segmented.fusion.inputs and root.tensor.is_cpu
     assert dtype.info.torch is not None
-    return Layout(memory.sizes, memory.strides, dtype.info.torch, on_cpu)
+    return ResultLayout(memory.sizes, memory.strides, dtype.info.torch, on_cpu)
 
 
 def _as_buffer(view: BufferView, strides: tuple[int, ...], views: ViewWriter) -> str | None:

@@ -39,7 +39,7 @@ _LINE = CACHE_LINE_BYTES // 8
 
 
 @dataclass(frozen=True)
-class Timed:
+class TimedCall:
     """A call, and the fact that its seconds tell."""
 
     run: Run
@@ -65,16 +65,16 @@ class Fact:
     varied: float
 
 
-def copying(facts: DeviceProperties, device: str) -> Timed:
+def copying(facts: DeviceProperties, device: str) -> TimedCall:
     """A copy that no cache holds; of half of the free memory at most."""
     size = COPY_BYTES
     if device == "cuda":
         size = min(size, torch.cuda.mem_get_info()[0] // 4)
     source = torch.ones(size, dtype=torch.uint8, device=device)
-    return Timed(partial(torch.empty_like(source).copy_, source), lambda s: 2 * size / s)
+    return TimedCall(partial(torch.empty_like(source).copy_, source), lambda s: 2 * size / s)
 
 
-def launching(facts: DeviceProperties, device: str) -> Timed:
+def launching(facts: DeviceProperties, device: str) -> TimedCall:
     """Kernels of one element, one after the other."""
     one = torch.zeros(1, device=device)
 
@@ -82,15 +82,15 @@ def launching(facts: DeviceProperties, device: str) -> Timed:
         for _ in range(LAUNCHES):
             one.zero_()
 
-    return Timed(run, lambda s: s / LAUNCHES)
+    return TimedCall(run, lambda s: s / LAUNCHES)
 
 
-def waiting(facts: DeviceProperties, device: str) -> Timed:
+def waiting(facts: DeviceProperties, device: str) -> TimedCall:
     """One thread that loads the place of what it loads next, each time from another line."""
     places = links(LINK_BYTES // CACHE_LINE_BYTES).to(device)
     end = torch.empty(1, dtype=torch.int64, device=device)
     call = partial(follow[(1,)], places, end, LINKS, num_warps=1)
-    return Timed(call, lambda s: s / LINKS)
+    return TimedCall(call, lambda s: s / LINKS)
 
 
 def links(lines: int) -> torch.Tensor:
@@ -101,24 +101,24 @@ def links(lines: int) -> torch.Tensor:
     return found
 
 
-def multiplying(facts: DeviceProperties, device: str) -> Timed:
+def multiplying(facts: DeviceProperties, device: str) -> TimedCall:
     """All multiprocessors full of threads that multiply and add: their clock."""
     programs = facts.sm_count * (facts.max_threads_per_sm // (MULTIPLY_WARPS * facts.warp_size))
     out = torch.empty(programs * MULTIPLY_BLOCK, device=device)
     run = multiply_add[(programs,)]
     call = partial(run, out, MULTIPLY_STEPS, BLOCK=MULTIPLY_BLOCK, num_warps=MULTIPLY_WARPS)
     done = programs * MULTIPLY_BLOCK * MULTIPLY_STEPS * UNROLLED.value
-    return Timed(call, lambda s: done / (s * facts.sm_count * facts.rates.fp32))
+    return TimedCall(call, lambda s: done / (s * facts.sm_count * facts.rates.fp32))
 
 
-def products(facts: DeviceProperties, device: str) -> Timed:
+def products(facts: DeviceProperties, device: str) -> TimedCall:
     """A large product of BFloat16."""
     shape = (PRODUCT_SIDE, PRODUCT_SIDE)
     left, right = (torch.randn(shape, dtype=torch.bfloat16, device=device) for _ in "12")
-    return Timed(partial(torch.mm, left, right), lambda s: 2 * PRODUCT_SIDE**3 / s)
+    return TimedCall(partial(torch.mm, left, right), lambda s: 2 * PRODUCT_SIDE**3 / s)
 
 
-PROBES: dict[str, Callable[[DeviceProperties, str], Timed]] = {
+PROBES: dict[str, Callable[[DeviceProperties, str], TimedCall]] = {
     "bandwidth_bytes_per_s": copying,
     "clock_hz": multiplying,
     "launch_s": launching,

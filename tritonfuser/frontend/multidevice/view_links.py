@@ -15,7 +15,7 @@ from ...ir import Node, Value
 from ...ops.table import Call, View
 from ...shapes.index_map import Index, Pull, Source
 from ...symbolic.index_expr import Affine, Axis, Digit, digit
-from ...symbolic.loaded_index import Indexed, Loaded
+from ...symbolic.loaded_index import Indexed, LoadedIndex
 from .pieces import Dims, Piece, tensors_of, unnamed
 
 
@@ -63,7 +63,7 @@ def _sources(call: Call, form: View, index: Index) -> Iterator[Source]:
 
     def reader(value: Value, at: Index, dim: Indexed) -> Affine:
         read.append(Source(value, at))
-        return digit(Loaded((value, len(read))))
+        return digit(LoadedIndex((value, len(read))))
 
     pulled = form.pull(call, Pull(index, reader))
     yield from (s for s in (*pulled, *read) if isinstance(s.operand, Value) and s.operand.is_tensor)

@@ -139,7 +139,7 @@ class LegacyOperators(Operators):
             return
         kept = self.mul(running, self.sub(1.0, momentum))
         updated = self.cast(self.add(kept, self.mul(found, momentum)), running.dtype())
-        definition: Any = running._home
+        definition: Any = running._container
         definition.add_output(updated, running)
 
 

@@ -6,26 +6,26 @@ from collections.abc import Callable
 from typing import Any
 
 from ...ir import Const, Operand, Value
-from .statements import Home
+from .statements import Container
 from .tensor_view import TensorView
 from .val import Val
 from .val import restored_handle as restored_handle  # older pickles name it so
 
 
-def handle_of(home: Home, value: Operand) -> Any:
+def handle_of(container: Container, value: Operand) -> Any:
     """The one handle of a value or a constant."""
-    found = home.handles.get(value)
+    found = container.handles.get(value)
     if found is None:
         kind = TensorView if isinstance(value, Value) and value.is_tensor else Val
-        found = home.handles.setdefault(value, kind(home, value))
+        found = container.handles.setdefault(value, kind(container, value))
     return found
 
 
-def wrap(home: Home, result: Any) -> Any:
+def wrap(container: Container, result: Any) -> Any:
     """Values of the IR as handles, in tuples and lists too."""
     if isinstance(result, tuple | list):
-        return type(result)(wrap(home, item) for item in result)
-    return handle_of(home, result) if isinstance(result, Value | Const) else result
+        return type(result)(wrap(container, item) for item in result)
+    return handle_of(container, result) if isinstance(result, Value | Const) else result
 
 
 def unwrap(given: Any, check: Callable[[Val], Operand]) -> Any:

@@ -143,6 +143,6 @@ def locate_errors(recording: Recording) -> Iterator[None]:
         yield
     except InputMismatch as error:
         line = recording.line_of(recording.ir.inputs[error.place])
-        if recording.has_nvfusers_names:
+        if recording.uses_nvfuser_names:
             error = error.renamed(input_names(recording.ir)[error.place])
         raise error.located(line) from None

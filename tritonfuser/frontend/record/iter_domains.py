@@ -17,7 +17,7 @@ from ..vocabulary.location import user_line
 from ..vocabulary.unavailable import SCHEDULE_HINT, UnavailableError
 from .device_mesh import MESH_TYPES
 from .handles import handle_of
-from .statements import Expr, Home, Statement
+from .statements import Container, Expr, Statement
 from .val import Val
 
 Text = str
@@ -44,9 +44,9 @@ class Extent:
     value: Callable[[], Val]
 
     @staticmethod
-    def of(home: Home, number: int) -> Extent:
+    def of(container: Container, number: int) -> Extent:
         """A static extent."""
-        return Extent(f"{number}", number, lambda: handle_of(home, Const.of(number)))
+        return Extent(f"{number}", number, lambda: handle_of(container, Const.of(number)))
 
 
 class IterDomain(Statement, Unpicklable):
@@ -71,13 +71,13 @@ class IterDomain(Statement, Unpicklable):
 
     def __init__(
         self,
-        home: Home,
+        container: Container,
         place: int,
         kind: Text,
         length: Extent,
         expanded: Extent | None = None,
     ) -> None:
-        super().__init__(home)
+        super().__init__(container)
         self._place = place
         self._kind = kind
         self._span = length
@@ -169,7 +169,7 @@ class IterDomain(Statement, Unpicklable):
 
     def as_partial(self, reduced: bool) -> IterDomain:
         """This loop in a tensor of partial results, which reduces it or keeps it."""
-        return IterDomain(self.home, self._place, "r" if reduced else "i", self._span)
+        return IterDomain(self.container, self._place, "r" if reduced else "i", self._span)
 
     def swizzle(self) -> None:
         """Let each device begin its steps at another one."""
@@ -239,13 +239,13 @@ class Split(Expr):
     __slots__ = ("_factor", "_inner_split", "_parts", "_source")
 
     def __init__(self, of: IterDomain, factor: int, inner_split: bool) -> None:
-        super().__init__(of.home)
-        rest, given = _divided(of.home, of.length, factor), Extent.of(of.home, factor)
+        super().__init__(of.container)
+        rest, given = _divided(of.container, of.length, factor), Extent.of(of.container, factor)
         spans = (rest, given) if inner_split else (given, rest)
         self._source = of
         self._factor = factor
         self._inner_split = inner_split
-        self._parts = [IterDomain(of.home, of._place, of._kind, length) for length in spans]
+        self._parts = [IterDomain(of.container, of._place, of._kind, length) for length in spans]
         for part in self._parts:
             part._definition = self
         of._parts = self
@@ -294,9 +294,9 @@ class Split(Expr):
         return f"{self._source} -> {kind} split by factor {self._factor} -> {self._parts}"
 
 
-def _divided(home: Home, length: Extent, factor: int) -> Extent:
+def _divided(container: Container, length: Extent, factor: int) -> Extent:
     """``ceil(extent / factor)``."""
     text = f"( ceilDiv({length.text}, {factor}) )"
     if length.known is not None:
-        return Extent.of(home, -(-length.known // factor))
-    return Extent(text, None, lambda: home.call("div", length.value() + (factor - 1), factor))
+        return Extent.of(container, -(-length.known // factor))
+    return Extent(text, None, lambda: container.call("div", length.value() + (factor - 1), factor))

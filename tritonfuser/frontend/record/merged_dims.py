@@ -21,7 +21,7 @@ class Merge(Expr):
     __slots__ = ("_inner", "_made", "_outer")
 
     def __init__(self, outer: IterDomain, inner: IterDomain) -> None:
-        super().__init__(outer.home)
+        super().__init__(outer.container)
         self._outer, self._inner = outer, inner
         self._made = MergedDomain(self)
 
@@ -62,7 +62,7 @@ class MergedDomain(IterDomain):
     def __init__(self, merge: Merge) -> None:
         outer, inner = merge.outer(), merge.inner()
         kind = "r" if outer.is_reduction() else "i"
-        super().__init__(merge.home, outer.place, kind, _product(outer, inner))
+        super().__init__(merge.container, outer.place, kind, _product(outer, inner))
         self._merge = merge
 
     def definition(self) -> Any:
@@ -126,6 +126,6 @@ def _merged(outer: IterDomain, inner: IterDomain) -> IterDomain:
 def _product(outer: IterDomain, inner: IterDomain) -> Extent:
     one, two = outer.length, inner.length
     if one.known is not None and two.known is not None:
-        return Extent.of(outer.home, one.known * two.known)
+        return Extent.of(outer.container, one.known * two.known)
     text = f"( {one.text} * {two.text} )"
-    return Extent(text, None, lambda: outer.home.call("mul", one.value(), two.value()))
+    return Extent(text, None, lambda: outer.container.call("mul", one.value(), two.value()))

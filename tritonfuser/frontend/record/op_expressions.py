@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...ir import Node
 from ...ops import registry
-from .statements import Expr, Home, Text
+from .statements import Container, Expr, Text
 from .val import Val
 
 
@@ -13,8 +13,8 @@ class OpExpr(Expr):
 
     __slots__ = ("_node",)
 
-    def __init__(self, home: Home, node: Node) -> None:
-        super().__init__(home)
+    def __init__(self, container: Container, node: Node) -> None:
+        super().__init__(container)
         self._node = node
 
     @property
@@ -29,14 +29,18 @@ class OpExpr(Expr):
 
     def inputs(self) -> list[Val]:
         """The values it takes, constants left out."""
-        return [self._home.handle_of(value) for value in self._node.operands()]
+        return [self._container.handle_of(value) for value in self._node.operands()]
 
     def outputs(self) -> list[Val]:
         """The values it makes."""
-        return [self._home.handle_of(value) for value in self._node.outs]
+        return [self._container.handle_of(value) for value in self._node.outs]
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, OpExpr) and self._node == other._node and self._home is other._home
+        return (
+            isinstance(other, OpExpr)
+            and self._node == other._node
+            and self._container is other._container
+        )
 
     def __hash__(self) -> int:
         return hash((self._node.op, self._node.outs))
@@ -67,6 +71,6 @@ class ReshapeOp(OpExpr):
 _EXPRESSIONS = {cls.__name__: cls for cls in (BroadcastOp, SqueezeOp, ReshapeOp)}
 
 
-def expression(home: Home, node: Node) -> OpExpr:
+def expression(container: Container, node: Node) -> OpExpr:
     """A node as a handle, of the class that nvFuser has for the op."""
-    return _EXPRESSIONS.get(registry.get(node.op).expression, OpExpr)(home, node)
+    return _EXPRESSIONS.get(registry.get(node.op).expression, OpExpr)(container, node)

@@ -44,7 +44,7 @@ class Recording:
         self.clear()
 
     @property
-    def has_nvfusers_names(self) -> bool:
+    def uses_nvfuser_names(self) -> bool:
         """Whether handles and errors name values as nvFuser does, not as ``print(fd)`` does."""
         return self.namespace != "tritonfuser"
 
@@ -276,7 +276,7 @@ class Recording:
         value = handle.value
         if isinstance(value, Const):
             return value
-        if handle.home is not self or not self._builder.knows(value):
+        if handle.container is not self or not self._builder.knows(value):
             raise DefinitionError(
                 f"{what}: {value.name} belongs to another definition",
                 hint="Use values of the definition that is being recorded.",

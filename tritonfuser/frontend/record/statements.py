@@ -21,7 +21,7 @@ class HasFusion(Protocol):
     def ir(self) -> Fusion: ...
 
 
-class Home(HasFusion, Protocol):
+class Container(HasFusion, Protocol):
     """The recording that a handle belongs to.
 
     Attributes
@@ -36,7 +36,7 @@ class Home(HasFusion, Protocol):
     handles: dict[Operand, Any]
 
     @property
-    def has_nvfusers_names(self) -> bool: ...
+    def uses_nvfuser_names(self) -> bool: ...
 
     def call(self, name: str, *args: Any, **kwargs: Any) -> Any: ...
 
@@ -54,15 +54,15 @@ class Home(HasFusion, Protocol):
 class Statement:
     """A value or an expression of a definition."""
 
-    __slots__ = ("_home",)
+    __slots__ = ("_container",)
 
-    def __init__(self, home: Home) -> None:
-        self._home = home
+    def __init__(self, container: Container) -> None:
+        self._container = container
 
     @property
-    def home(self) -> Home:
+    def container(self) -> Container:
         """The recording it was made in."""
-        return self._home
+        return self._container
 
     def str(self) -> Text:
         """``str(statement)``."""

@@ -21,7 +21,7 @@ from .device_mesh import MESH_TYPES, DeviceMesh
 from .handles import handle_of
 from .iter_domains import Extent, IterDomain
 from .merged_dims import merged
-from .statements import Home, Statement
+from .statements import Container, Statement
 from .tensor_view import TensorView
 
 
@@ -31,8 +31,8 @@ class TensorDomain(Statement, Unpicklable):
     __slots__ = ("_logical", "_loop", "mesh")
     send_instead = "Send the TensorView, and ask for its domain() there."
 
-    def __init__(self, home: Home, logical: Sequence[IterDomain]) -> None:
-        super().__init__(home)
+    def __init__(self, container: Container, logical: Sequence[IterDomain]) -> None:
+        super().__init__(container)
         self._logical = tuple(logical)
         self._loop = [*logical]
         self.mesh: DeviceMesh | None = None
@@ -111,7 +111,7 @@ class TensorDomain(Statement, Unpicklable):
             )
         loops = [loop.as_partial(place in taken) for place, loop in enumerate(self._loop)]
         self._loop = [self._loop[place] for place in kept]
-        return TensorDomain(self.home, loops)
+        return TensorDomain(self.container, loops)
 
     def reorder(self, moves: Mapping[int, int] | Sequence[int]) -> None:
         """Permute the loops: ``{old: new}``, or all old places in their new order."""
@@ -171,30 +171,32 @@ def _constant(factor: Any) -> int | None:
     return int(found) if isinstance(found, int) and not isinstance(found, bool) else None
 
 
-def domain_of(home: Home, value: Value) -> TensorDomain:
+def domain_of(container: Container, value: Value) -> TensorDomain:
     """The dims of a tensor as it was recorded; a reduction's result has the reduced ones too."""
-    node = home.ir.producers.get(value)
+    node = container.ir.producers.get(value)
     source, reduced = value, frozenset[int]()
     if node is not None:
         call = as_call(node)
         if isinstance(call.op.form, Reduction | Moments):
             source, reduced = call.value("arg"), frozenset(call.dims())
         elif call.op.axes is not None and value.is_tensor:
-            return TensorDomain(home, [*_dims(home, value, reduced), *_contracted(home, call)])
-    return TensorDomain(home, _dims(home, source, reduced))
+            return TensorDomain(
+                container, [*_dims(container, value, reduced), *_contracted(container, call)]
+            )
+    return TensorDomain(container, _dims(container, source, reduced))
 
 
-def _dims(home: Home, value: Value, reduced: frozenset[int]) -> list[IterDomain]:
-    handle, dims = handle_of(home, value), enumerate(value.tensor.dims)
+def _dims(container: Container, value: Value, reduced: frozenset[int]) -> list[IterDomain]:
+    handle, dims = handle_of(container, value), enumerate(value.tensor.dims)
     return [_domain(handle, place, dim, place in reduced) for place, dim in dims]
 
 
-def _contracted(home: Home, call: Call) -> list[IterDomain]:
+def _contracted(container: Container, call: Call) -> list[IterDomain]:
     """The dims that a product sums over, behind those of its result."""
     if not isinstance(call.op.form, Library) or call.op.form.product is None:
         return []
     left = call.value("arg1")
-    return _dims(home, left, frozenset({left.tensor.rank - 1}))[-1:]
+    return _dims(container, left, frozenset({left.tensor.rank - 1}))[-1:]
 
 
 def _domain(tensor: TensorView, place: int, dim: Dim, reduced: bool) -> IterDomain:
@@ -204,6 +206,6 @@ def _domain(tensor: TensorView, place: int, dim: Dim, reduced: bool) -> IterDoma
         lambda: tensor.size(place),
     )
     if not dim.is_broadcast or reduced:
-        return IterDomain(tensor.home, place, "r" if reduced else "i", length)
-    one = Extent.of(tensor.home, 1)
-    return IterDomain(tensor.home, place, "b", one, length if dim.expanded else None)
+        return IterDomain(tensor.container, place, "r" if reduced else "i", length)
+    one = Extent.of(tensor.container, 1)
+    return IterDomain(tensor.container, place, "b", one, length if dim.expanded else None)

@@ -41,9 +41,9 @@ class TensorView(Val):
             )
         extent = self._value.tensor.shape[dim]
         if isinstance(extent, int):
-            constant: Val = self._home.handle_of(Const.of(extent))
+            constant: Val = self._container.handle_of(Const.of(extent))
             return constant
-        found: Val = self._home.call("size", self, dim % rank)
+        found: Val = self._container.call("size", self, dim % rank)
         return found
 
     def shape(self) -> list[Val]:
@@ -54,7 +54,7 @@ class TensorView(Val):
 
     def domain(self) -> Any:
         """The ``TensorDomain``: logical dims, loops, mesh."""
-        return self._home.domain_of(self._value)
+        return self._container.domain_of(self._value)
 
     def axis(self, place: int) -> Any:
         """The ``IterDomain`` of one loop, negative places from the last."""
@@ -100,7 +100,7 @@ class TensorView(Val):
                 "set_device_mesh(): incompatible function arguments: expected a DeviceMesh, "
                 f"got {mesh!r}"
             )
-        self._home.put(self._value, mesh)
+        self._container.put(self._value, mesh)
 
     def get_device_mesh(self) -> DeviceMesh | None:
         """The mesh it was put on."""
@@ -157,7 +157,7 @@ class TensorView(Val):
         TensorView
             The partial results, to be put on a mesh. Ops cannot take them.
         """
-        found: TensorView = self._home.partial_of(self._value, dims)
+        found: TensorView = self._container.partial_of(self._value, dims)
         return found
 
     def set_memory_type(self, memory_type: MemoryType) -> None:
@@ -189,8 +189,8 @@ class TensorView(Val):
         """Say how a device's part lies in memory: row-major, which is what there is."""
         self.domain().allocate(domain, new_contiguity)
 
-    def _nvfusers_text(self, value: Value) -> Text:
-        fusion = self._home.ir
+    def _nvfuser_text(self, value: Value) -> Text:
+        fusion = self._container.ir
         ends = (*fusion.inputs, *(out.value for out in fusion.outputs))
         memory = "g" if value in ends else "l"
         dims = ", ".join(map(repr, self.get_loop_domain()))

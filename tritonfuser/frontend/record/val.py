@@ -8,7 +8,7 @@ from ...dtypes import DataType
 from ...errors import DefinitionError
 from ...ir import Const, Number, Operand, Value, type_text
 from .recorded_operators import RecordedOperators
-from .statements import Expr, Home, Statement, Text
+from .statements import Container, Expr, Statement, Text
 
 
 class Val(Statement, RecordedOperators):
@@ -19,8 +19,8 @@ class Val(Statement, RecordedOperators):
 
     __slots__ = ("_value",)
 
-    def __init__(self, home: Home, value: Operand) -> None:
-        super().__init__(home)
+    def __init__(self, container: Container, value: Operand) -> None:
+        super().__init__(container)
         self._value = value
 
     @property
@@ -44,34 +44,38 @@ class Val(Statement, RecordedOperators):
         """The op that makes it; None for inputs and constants."""
         if isinstance(self._value, Const):
             return None
-        node = self._home.ir.producers.get(self._value)
-        return None if node is None else self._home.expression(node)
+        node = self._container.ir.producers.get(self._value)
+        return None if node is None else self._container.expression(node)
 
     def uses(self) -> list[Expr]:
         """The ops that take it, in recording order."""
         if isinstance(self._value, Const):
             return []
-        nodes = self._home.ir.consumers.get(self._value, ())
-        return [self._home.expression(node) for node in nodes]
+        nodes = self._container.ir.consumers.get(self._value, ())
+        return [self._container.expression(node) for node in nodes]
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> tuple[Any, ...]:
         value = self._value
         if isinstance(value, Value):
-            return restored_handle, (self._home, value.name)
-        return restored_handle, (self._home, value.value, value.dtype.name)
+            return restored_handle, (self._container, value.name)
+        return restored_handle, (self._container, value.value, value.dtype.name)
 
     def _record(self, op: Text, *operands: Any) -> Any:
-        return self._home.call(op, *operands)
+        return self._container.call(op, *operands)
 
     def __eq__(self, other: object) -> Any:
         """While the definition is recorded, the op ``eq``; later, whether both are one value."""
-        if self._home.open:
+        if self._container.open:
             return self._operator("eq", self, other)
-        return isinstance(other, Val) and self._home is other._home and self._value == other._value
+        return (
+            isinstance(other, Val)
+            and self._container is other._container
+            and self._value == other._value
+        )
 
     def __ne__(self, other: object) -> Any:
         """While the definition is recorded, the op ``ne``; later, whether they are two values."""
-        if self._home.open:
+        if self._container.open:
             return self._operator("ne", self, other)
         return not self == other
 
@@ -81,20 +85,20 @@ class Val(Statement, RecordedOperators):
     def __repr__(self) -> Text:
         if isinstance(self._value, Const):
             return repr(self._value)
-        if self._home.has_nvfusers_names:
-            return self._nvfusers_text(self._value)
+        if self._container.uses_nvfuser_names:
+            return self._nvfuser_text(self._value)
         return f"{self._value.name}: {type_text(self._value.type)}"
 
-    def _nvfusers_text(self, value: Value) -> Text:
+    def _nvfuser_text(self, value: Value) -> Text:
         return f"{value.dtype.info.letter}{value.index}"
 
 
-def restored_handle(home: Home, value: Text | Number, dtype: Text | None = None) -> Any:
+def restored_handle(container: Container, value: Text | Number, dtype: Text | None = None) -> Any:
     """The handle of a value or a constant: what copies and pickles of one are made by.
 
     Parameters
     ----------
-    home : Fusion
+    container : Fusion
         The recording, or its copy.
     value : str or number
         The name of a value, or a constant.
@@ -107,9 +111,9 @@ def restored_handle(home: Home, value: Text | Number, dtype: Text | None = None)
         The recording has no value of that name.
     """
     if not isinstance(value, Text):
-        return home.handle_of(Const(value, DataType[dtype or "Null"]))
-    made = (out for node in home.ir.nodes for out in node.outs)
-    for found in (*home.handles, *home.ir.inputs, *made):
+        return container.handle_of(Const(value, DataType[dtype or "Null"]))
+    made = (out for node in container.ir.nodes for out in node.outs)
+    for found in (*container.handles, *container.ir.inputs, *made):
         if isinstance(found, Value) and found.name == value:
-            return home.handle_of(found)
+            return container.handle_of(found)
     raise DefinitionError(f"{value} is no input of the definition, and no op computes it")

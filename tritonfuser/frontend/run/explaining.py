@@ -70,7 +70,7 @@ class Explainable(Queries):
         fusion = self._ready()
         options = run_options(params, None, _enable_options, _disable_options, schedule)
         with locate_errors(fusion):
-            given, options = self._asked(inputs, arch, options)
+            given, options = self._query_inputs(inputs, arch, options)
             core = self._core()
             earlier = flat_runs(varying)
             if not measure or earlier or arch is not None or device_of(given).type == "cpu":

@@ -16,10 +16,10 @@ from .reproducible import Reproducible
 
 Definition = TypeVar("Definition", bound="Portable")
 
-_MADE_AGAIN = frozenset(
+_NOT_COPIED = frozenset(
     (
         "_cache",
-        "_deciding",
+        "_device_input",
         "_devices",
         "_fast_path",
         "_fec",
@@ -94,7 +94,7 @@ class Portable(Reproducible):
         for recording in (fusion, self._given):
             if recording is not None:
                 refuse_open(recording)
-        state = {key: value for key, value in vars(self).items() if key not in _MADE_AGAIN}
+        state = {key: value for key, value in vars(self).items() if key not in _NOT_COPIED}
         given = self._given if fusion is None else None
         return restored_definition, (type(self), fusion, given), state or None
 

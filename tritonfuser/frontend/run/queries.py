@@ -52,7 +52,7 @@ class Queries(Recorded):
         """
         options = run_options(params, None, _enable_options, _disable_options, schedule)
         with locate_errors(self._ready()):
-            given, options = self._asked(inputs, arch, options)
+            given, options = self._query_inputs(inputs, arch, options)
             return self._core().heuristics(given, options)
 
     def schedule(
@@ -93,7 +93,7 @@ class Queries(Recorded):
         """
         options = run_options(params, None, _enable_options, _disable_options, schedule)
         with locate_errors(self._ready()):
-            given, options = self._asked(inputs, arch, options)
+            given, options = self._query_inputs(inputs, arch, options)
             return self._core().schedule(given, options, flat_runs(varying))
 
     def search_space(self, inputs: Inputs, *, arch: str | None = None) -> ScheduleSpace:
@@ -126,7 +126,7 @@ class Queries(Recorded):
         ...     fd.run([a, b], schedule=schedule)
         """
         with locate_errors(self._ready()):
-            given, options = self._asked(inputs, arch, run_options())
+            given, options = self._query_inputs(inputs, arch, run_options())
             return self._core().search_space(given, options)
 
     def is_legal(
@@ -164,7 +164,7 @@ class Queries(Recorded):
         'segments[0].params.block_r: expected a power of two, 1 to 1048576, got 96'
         """
         with locate_errors(self._ready()):
-            given, options = self._asked(inputs, arch, run_options())
+            given, options = self._query_inputs(inputs, arch, run_options())
             try:
                 options = replace(options, schedule=run_options(schedule=schedule).schedule)
             except ParamsError as error:
@@ -196,7 +196,7 @@ class Queries(Recorded):
         """
         options = run_options(params, None, _enable_options, _disable_options, schedule)
         with locate_errors(self._ready()):
-            given, options = self._asked(inputs, arch, options)
+            given, options = self._query_inputs(inputs, arch, options)
             return self._core().segments(given, options, flat_runs(varying))
 
     def kernels(
@@ -240,7 +240,7 @@ class Queries(Recorded):
         """
         options = run_options(params, None, _enable_options, _disable_options, schedule)
         with locate_errors(self._ready()):
-            given, options = self._asked(inputs, arch, options)
+            given, options = self._query_inputs(inputs, arch, options)
             return self._core().kernels(given, options, flat_runs(varying))
 
     def compile_for(
@@ -297,7 +297,7 @@ class Queries(Recorded):
         self._ready()
         return self._core().recompiles()
 
-    def _asked(
+    def _query_inputs(
         self, inputs: Inputs, arch: str | None, options: RunOptions
     ) -> tuple[Inputs, RunOptions]:
         """Flat inputs and options of a query: of the next run, or of a first one on ``arch``."""

@@ -34,7 +34,7 @@ class Recorded:
     _ke: KernelExecutor | None = None
     _cache: FusionExecutorCache | None = None
     _fast_path: Execute | None = None
-    _deciding: int | None = None
+    _device_input: int | None = None
     """The input, of most dims, whose device is that of a run; None where none is a tensor."""
 
     _repro_inputs: list[str] | None = None
@@ -126,7 +126,7 @@ class Recorded:
         fusion = cache.core.fusion
         ranks = {p: v.tensor.rank for p, v in enumerate(fusion.inputs) if v.is_tensor}
         # The executor refuses inputs on two devices, so one tensor decides: one with dims if any.
-        first = self._deciding = max(ranks, key=lambda p: ranks[p], default=None)
+        first = self._device_input = max(ranks, key=lambda p: ranks[p], default=None)
         if not self._gpu_only() or first is None:
             return execute
         count = len(fusion.inputs)
@@ -139,10 +139,10 @@ class Recorded:
 
         return on_cuda
 
-    def _is_there(self, inputs: Inputs, device: object) -> bool:
+    def _decides_device(self, inputs: Inputs, device: object) -> bool:
         """Whether the inputs decide for the device that was asked for, so that nothing is left to
         ask. Tracers name it in every call."""
-        place = self._deciding
+        place = self._device_input
         if place is None or not isinstance(inputs, list | tuple) or place >= len(inputs):
             return False
         given = inputs[place]

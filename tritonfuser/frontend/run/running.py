@@ -103,7 +103,7 @@ class Runnable(Explainable):
             or save_repro_inputs
             or _enable_options
             or _disable_options
-            or (device is not None and not self._is_there(inputs, device))
+            or (device is not None and not self._decides_device(inputs, device))
         ):
             options = run_options(params, device, _enable_options, _disable_options, schedule)
             return self._run(inputs, options, save_repro_inputs)

@@ -99,7 +99,7 @@ class Answer(int):
         return Answer, (self.reason,)
 
 
-class _Asked:
+class _KernelQuery:
     """A fusion at given sizes, as one kernel, and what its schedulers say of it."""
 
     def __init__(self, fusion: Fusion, rest: Sequence[Any]) -> None:
@@ -173,7 +173,7 @@ class Scheduling:
             kernel.
         """
         fusion, rest = self._fusion_and_rest("find_compatible_schedulers", args)
-        asked = _Asked(fusion, rest)
+        asked = _KernelQuery(fusion, rest)
         kinds = [kind for kind in SchedulerType if not isinstance(asked.of(kind), str)]
         return sorted(kinds, key=lambda kind: kind.value != asked.first)
 
@@ -187,7 +187,7 @@ class Scheduling:
         """
         fusion, rest = self._fusion_and_rest("can_schedule", args)
         kind, rest = self._kind("can_schedule", rest)
-        found = _Asked(fusion, rest).of(kind)
+        found = _KernelQuery(fusion, rest).of(kind)
         return Answer(found if isinstance(found, str) else "")
 
     def compute_heuristics(self, *args: Any) -> HeuristicParams:
@@ -202,7 +202,7 @@ class Scheduling:
         """
         fusion, rest = self._fusion_and_rest("compute_heuristics", args)
         kind, rest = self._kind("compute_heuristics", rest)
-        found = _Asked(fusion, rest).of(kind)
+        found = _KernelQuery(fusion, rest).of(kind)
         if isinstance(found, str):
             raise SchedulingError(
                 f"Can not schedule the fusion by {kind.name}: {found}",

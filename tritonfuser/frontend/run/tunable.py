@@ -130,7 +130,7 @@ class Tunable(Validated):
     ) -> TuneReport:
         """Schedules for another GPU, ranked by the cost model."""
         with locate_errors(self._ready()):
-            given, _ = self._asked(inputs, arch, run_options())
+            given, _ = self._query_inputs(inputs, arch, run_options())
             rng = random.Random(seed)
             return predicted(fusion, given, arch, lambda base: Proposals(base, rng, wide), wide)
 

@@ -19,7 +19,7 @@ from typing import Union
 
 from ...cache.kernels import compiled, launcher_built
 from ...errors import TritonFuserError
-from ...lowering.build import digest
+from ...lowering.build import hash_triton
 from ...lowering.kernel_source import KernelSource
 from .worker import IDLE_SECONDS, begin
 
@@ -45,7 +45,7 @@ def shared_bytes(source: KernelSource, arch: str, aligned: tuple[bool, ...]) -> 
 def serve(pipe: Connection, count: int) -> None:
     """Do jobs, numbered, on so many processes until the other end is closed, or idles."""
     begin()
-    digest()
+    hash_triton()
     pool = ProcessPoolExecutor(
         count, multiprocessing.get_context("fork"), _begin_worker, initargs=(pipe,)
     )

@@ -23,7 +23,7 @@ from ...lowering.run_options import RunOptions
 from ...lowering.schedules import schedule_of
 from ...lowering.segments.segmented_fusion import SegmentedFusion
 from .compile_pool import CompilePool
-from .interfaces import Prepared
+from .interfaces import PreparedSchedule
 
 
 class Compiler:
@@ -61,16 +61,16 @@ class Compiler:
         made = with_register_feedback(self._fusion, lowered, self._inputs, device, options)
         return schedule_of(made.segmented)
 
-    def cuts(self, goes_on: Callable[[], bool]) -> list[Schedule]:
+    def cuts(self, should_continue: Callable[[], bool]) -> list[Schedule]:
         """Other ways to cut the definition into kernels, the most promising first.
 
         Parameters
         ----------
-        goes_on : callable
+        should_continue : callable
             Whether there is time for another one.
         """
         options = RunOptions(device=self._device)
-        found = alternatives_for(self._fusion, self._inputs, options, goes_on)
+        found = alternatives_for(self._fusion, self._inputs, options, should_continue)
         return [schedule_of(each) for each in found]
 
     def segmented(self, schedule: Schedule) -> SegmentedFusion:
@@ -84,7 +84,7 @@ class Compiler:
         options = RunOptions(schedule=schedule, device=self._device)
         return lower_for(self._fusion, self._inputs, options, memo=self._memo)[0].segmented
 
-    def __call__(self, schedule: Schedule) -> Prepared | str:
+    def __call__(self, schedule: Schedule) -> PreparedSchedule | str:
         """The schedule with its kernels compiled; a text says why that cannot be."""
         try:
             return self.prepared(schedule)
@@ -95,7 +95,7 @@ class Compiler:
         except Exception as error:  # of Triton; what cannot be compiled is not tried
             return f"{type(error).__name__}: {error}"
 
-    def prepared(self, schedule: Schedule) -> Prepared:
+    def prepared(self, schedule: Schedule) -> PreparedSchedule:
         """The schedule with its kernels compiled.
 
         Raises
@@ -117,7 +117,7 @@ class Compiler:
                 )
         keys = tuple(kernel_key(source) for source, _ in wanted)
         # As its kernels say it: a segment in another's launch has the warps of that.
-        return Prepared(schedule_of(lowered.segmented), lowered.segmented, keys)
+        return PreparedSchedule(schedule_of(lowered.segmented), lowered.segmented, keys)
 
     def _shared_bytes(self, wanted: Wanted, arch: str) -> int:
         """The shared memory of a program of a kernel, which is compiled once."""

@@ -11,7 +11,7 @@ from ...lowering.segments.segmented_fusion import SegmentedFusion
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedSchedule:
     """A schedule whose kernels are compiled.
 
     Attributes
@@ -29,7 +29,7 @@ class Prepared:
     kernels: tuple[object, ...]
 
 
-Prepare = Callable[[Schedule], Union[Prepared, str]]
+Prepare = Callable[[Schedule], Union[PreparedSchedule, str]]
 """Compiles a schedule on a thread; a text says why that cannot be."""
 
 

@@ -15,7 +15,7 @@ Parcel = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Layout:
+class TensorLayout:
     """How a tensor lies in memory.
 
     Attributes
@@ -37,9 +37,9 @@ class Layout:
     device: str
 
     @staticmethod
-    def of(tensor: torch.Tensor) -> Layout:
+    def of(tensor: torch.Tensor) -> TensorLayout:
         """The layout of a tensor."""
-        return Layout(
+        return TensorLayout(
             str(tensor.dtype).removeprefix("torch."),
             tuple(tensor.shape),
             tuple(tensor.stride()),
@@ -81,8 +81,8 @@ def _is_tensor(given: Any) -> bool:
 
 
 def _packed(tensor: torch.Tensor, share: bool) -> Parcel:
-    layout, memory = Layout.of(tensor), _memory(tensor)
-    about = {name: getattr(layout, name) for name in Layout.__annotations__}
+    layout, memory = TensorLayout.of(tensor), _memory(tensor)
+    about = {name: getattr(layout, name) for name in TensorLayout.__annotations__}
     if share and tensor.is_cuda and memory.numel():
         return {"layout": about, "memory": memory}
     return {"layout": about, "copy": memory.cpu().numpy().tobytes()}
@@ -103,4 +103,4 @@ def _unpacked(parcel: Parcel) -> Any:
             if parcel["copy"]
             else torch.empty(0, dtype=torch.uint8)
         )
-    return Layout(**parcel["layout"]).made_of(memory)
+    return TensorLayout(**parcel["layout"]).made_of(memory)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 
 from ...heuristics.schedule import Schedule
-from .interfaces import Prepare, Prepared
+from .interfaces import Prepare, PreparedSchedule
 
 
 class PrepareQueue:
@@ -21,7 +21,7 @@ class PrepareQueue:
 
     def __init__(self, prepare: Prepare, pool: Executor) -> None:
         self._prepare, self._pool = prepare, pool
-        self._asked: dict[Future[Prepared | str], Schedule] = {}
+        self._asked: dict[Future[PreparedSchedule | str], Schedule] = {}
 
     def __len__(self) -> int:
         return len(self._asked)
@@ -30,7 +30,7 @@ class PrepareQueue:
         """Prepare a schedule once a thread is free."""
         self._asked[self._pool.submit(self._prepare, schedule)] = schedule
 
-    def finished(self, patience: float) -> list[tuple[Schedule, Prepared | str]]:
+    def finished(self, patience: float) -> list[tuple[Schedule, PreparedSchedule | str]]:
         """What was prepared, after a wait of at most ``patience`` seconds for the first one."""
         done, _ = wait(self._asked, patience, FIRST_COMPLETED)
         finished = [future for future in self._asked if future in done]

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from ...heuristics.schedule import Schedule
 from .candidates import joined, kernels_of
 from .finals import GAIN, decided
-from .interfaces import Measurer, Prepare, Prepared, Proposer
+from .interfaces import Measurer, Prepare, PreparedSchedule, Proposer
 from .prepare_queue import PrepareQueue
 from .report import Trial, difference
 
@@ -84,12 +84,12 @@ class Search:
     _exhausted: bool = False
     _took: float = 0.0
 
-    def run(self, first: Prepared, others: Iterable[Schedule] = ()) -> int:
+    def run(self, first: PreparedSchedule, others: Iterable[Schedule] = ()) -> int:
         """Search until the budget is spent; the number of the best trial.
 
         Parameters
         ----------
-        first : Prepared
+        first : PreparedSchedule
             The heuristics' schedule. It is the best one where no other is faster by ``GAIN``.
         others : iterable of Schedule
             What to try before anything else. It may take time to find them.
@@ -120,7 +120,7 @@ class Search:
     # --- exploring -------------------------------------------------------------------------
 
     def _explore(self, queue: PrepareQueue, end: float) -> None:
-        ready: list[Prepared] = []
+        ready: list[PreparedSchedule] = []
         is_ready = False
         while end > self.clock() or not is_ready:
             self._ask(queue, len(ready), AHEAD if is_ready else AHEAD_AT_FIRST)
@@ -151,7 +151,7 @@ class Search:
                 return
             queue.ask(schedule)
 
-    def _compare_some(self, ready: list[Prepared], left: float) -> bool:
+    def _compare_some(self, ready: list[PreparedSchedule], left: float) -> bool:
         """Time as many as there is time for, the first ones; whether one of them is the best."""
         count = min(BATCH, len(ready), int(left / self._took) if self._took else 1)
         batch, begun = ready[:count], self.clock()
@@ -173,7 +173,9 @@ class Search:
             self._exhausted = True
         return self._later.pop(0) if self._later else None
 
-    def _sort(self, schedule: Schedule, made: Prepared | str, ready: list[Prepared]) -> None:
+    def _sort(
+        self, schedule: Schedule, made: PreparedSchedule | str, ready: list[PreparedSchedule]
+    ) -> None:
         """Note why a schedule cannot run, or add it to those to be timed if its kernels are new."""
         if isinstance(made, str):
             self._note(Trial(schedule, failure=made))
@@ -185,7 +187,7 @@ class Search:
         change = difference(trial.schedule, self.trials[0].schedule)
         self.trials.append(replace(trial, change=change))
 
-    def _compare(self, batch: Sequence[Prepared]) -> bool:
+    def _compare(self, batch: Sequence[PreparedSchedule]) -> bool:
         """Time some schedules together with the best one; whether one of them is the best now.
 
         None at first: a process that measures begins slowly, which says nothing of the others.

@@ -17,7 +17,7 @@ from ...ops.forms import Contraction, Materialize, Moments, Pointwise, Reduction
 from ...ops.table import Call, Scatter, View
 from ...shapes.index_map import Pull
 from ...symbolic.index_expr import Affine, Axis, digit
-from ...symbolic.loaded_index import Loaded
+from ...symbolic.loaded_index import LoadedIndex
 from ...symbolic.queries import (
     assume_empty,
     assume_equal,
@@ -181,7 +181,9 @@ def _unchanged_dims(call: Call, operand: Value, out: Value) -> dict[int, int]:
     marks = tuple(digit(Axis(f"d{i}", n)) for i, n in enumerate(out.tensor.sizes))
     form = call.op.form
     assert isinstance(form, View)
-    sources = form.pull(call, Pull(marks, lambda value, index, dim: digit(Loaded((value, index)))))
+    sources = form.pull(
+        call, Pull(marks, lambda value, index, dim: digit(LoadedIndex((value, index))))
+    )
     if not sources or sources[0].operand != operand:
         return {}
     dims = {mark: dim for dim, mark in enumerate(marks) if mark.terms}

@@ -13,7 +13,7 @@ from ...ops.table import Scatter, View
 from ...shapes.broadcasting import broadcast_index
 from ...shapes.index_map import Guard, Index, Pull, Source, Target
 from ...symbolic.index_expr import Affine, Bounded, digit
-from ...symbolic.loaded_index import Indexed, Loaded
+from ...symbolic.loaded_index import Indexed, LoadedIndex
 from ...symbolic.queries import is_known_equal
 
 Guards = tuple[Guard, ...]
@@ -55,7 +55,9 @@ def read_as(operand: Value, read: Read) -> Read:
 
 def _reader(node: Node, read: Read) -> Callable[[Value, Index, Indexed], Affine]:
     """The ``Pull.read`` of an element: an element of an index tensor as an index expression."""
-    return lambda value, index, dim: digit(Loaded(Read(value, index, read.guards), dim, node.loc))
+    return lambda value, index, dim: digit(
+        LoadedIndex(Read(value, index, read.guards), dim, node.loc)
+    )
 
 
 def target_of(node: Node, read: Read) -> Target:

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from ...heuristics.streams import StrideTerm
 from ...symbolic.index_expr import Affine, Axis, Bounded, Digit
-from ...symbolic.loaded_index import Loaded
+from ...symbolic.loaded_index import LoadedIndex
 from ...symbolic.sizes import hint
 from .reads import Read
 
@@ -50,7 +50,7 @@ class _Terms:
             if base in self._places:
                 extent = -(-base.extent // item.div) if item.mod is None else item.mod
                 yield StrideTerm(self._places[base], item.div, extent, coefficient)
-        elif isinstance(base, Loaded):
+        elif isinstance(base, LoadedIndex):
             yield from self._anywhere(base, coefficient)
         else:
             for term in self._of_sum(base.expr if isinstance(base, Bounded) else base):
@@ -62,7 +62,7 @@ class _Terms:
             self._known[inner] = tuple(dict.fromkeys(found))
         return self._known[inner]
 
-    def _anywhere(self, base: Loaded, coefficient: int) -> Iterator[StrideTerm]:
+    def _anywhere(self, base: LoadedIndex, coefficient: int) -> Iterator[StrideTerm]:
         """Terms of an index that is read from memory, along the axes that it is read along."""
         if not isinstance(base.key, Read):
             return

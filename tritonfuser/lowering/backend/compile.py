@@ -24,11 +24,11 @@ from ...lazy import cached_property
 from ..kernel_source import KernelSource
 from .launch import Launcher, load
 from .module_loader import failure, jit_function
-from .parser_races import causes, parsed_again
-from .register_limits import for_one_more, most_spilled, other_limit
+from .parser_races import causes, retry_parser_races
+from .register_limits import limit_against_spills, limit_for_one_more, most_spilled
 from .spills import registers_of, spilled_bytes
 from .triton_arguments import attributes, compile_options, signature
-from .triton_cache import directory_error, found_or_made
+from .triton_cache import directory_error, renew_if_broken
 from .triton_lock import LANGUAGE
 
 Target = Union[str, GPUTarget]
@@ -156,7 +156,9 @@ def compile_kernel(
     """
     gpu = target_of(target)
     first = _compiled(source, gpu, aligned)
-    other = other_limit(source, first) if first.spilled else for_one_more(source, first)
+    other = (
+        limit_against_spills(source, first) if first.spilled else limit_for_one_more(source, first)
+    )
     if other is None:
         return first
     again = _compiled(other, gpu, aligned)
@@ -168,15 +170,15 @@ def _compiled(source: KernelSource, gpu: GPUTarget, aligned: tuple[bool, ...]) -
     if len(aligned) != len(source.args):
         raise ValueError(f"{len(source.args)} arguments, but {len(aligned)} alignments")
     started = time.perf_counter()
-    digest()
+    hash_triton()
     with LANGUAGE.shared():
         function = jit_function(source)
         try:
             text = ASTSource(
                 function, signature(source), dict(source.constants), attributes(source, aligned)
             )
-            binary = found_or_made(
-                lambda: parsed_again(
+            binary = renew_if_broken(
+                lambda: retry_parser_races(
                     lambda: triton.compile(text, target=gpu, options=compile_options(source))
                 ),
                 _WHOLE[gpu.backend],
@@ -195,22 +197,22 @@ def _compiled(source: KernelSource, gpu: GPUTarget, aligned: tuple[bool, ...]) -
 
 
 @cache
-def digest_ahead() -> None:
+def hash_triton_ahead() -> None:
     """Start, on a thread, what the first compilation needs and does not depend on a kernel."""
-    threading.Thread(target=digest, name="tritonfuser digest", daemon=True).start()
+    threading.Thread(target=hash_triton, name="tritonfuser hash", daemon=True).start()
 
 
-_digesting = Lock()
+_hashing = Lock()
 
 
-def digest() -> None:
+def hash_triton() -> None:
     """Let Triton hash its own files for the keys of its cache, which takes a third of a second.
 
     Triton keeps the answer, but every thread that asks before it is there would do it too.
     """
     key = getattr(triton_cache, "triton_key", None)
     if key is not None:
-        with _digesting:
+        with _hashing:
             key()
 
 

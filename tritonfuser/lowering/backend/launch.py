@@ -17,10 +17,10 @@ from ...device import DeviceProperties
 from ...devices import of
 from ...errors import LoweringError
 from ..kernel_source import KernelSource
-from .triton_cache import begun_again, directory_error
+from .triton_cache import directory_error, retry_if_removed
 
 
-class Prepared(NamedTuple):
+class PreparedLaunch(NamedTuple):
     """A launch with everything fixed that does not change between calls.
 
     It is made by ``launch(x, y, z, stream, *head, *args, *tail)``: ``x, y, z`` the grid,
@@ -56,7 +56,7 @@ class Launcher:
         What was loaded.
     device_index : int
         Where.
-    prepared : Prepared
+    prepared : PreparedLaunch
         For callers that put the arguments together themselves.
     registers, spills : int
         What the driver reports of a thread of the loaded kernel.
@@ -64,11 +64,11 @@ class Launcher:
 
     source: KernelSource
     device_index: int
-    prepared: Prepared
+    prepared: PreparedLaunch
     registers: int
     spills: int
 
-    def prepare(self) -> Prepared:
+    def prepare(self) -> PreparedLaunch:
         """The C function to call, and the arguments around the kernel's own."""
         return self.prepared
 
@@ -113,7 +113,7 @@ def load(source: KernelSource, binary: Any, device_index: int) -> Launcher:
     binary = copy.copy(binary)
     with torch.cuda.device(device_index):
         try:
-            begun_again(binary._init_handles)
+            retry_if_removed(binary._init_handles)
         except OutOfResources as error:
             raise LoweringError(f"kernel {source.name}: {error}") from error
         except OSError as error:
@@ -146,7 +146,7 @@ _RESERVED_SHARED = 1024
 """Shared memory that CUDA takes of each program for itself."""
 
 
-def prepare(binary: Any, constants: int) -> Prepared:
+def prepare(binary: Any, constants: int) -> PreparedLaunch:
     """How to launch a loaded kernel that has this many ``tl.constexpr`` arguments at its end.
 
     They are in the binary, but Triton's launcher counts their places.
@@ -155,7 +155,7 @@ def prepare(binary: Any, constants: int) -> Prepared:
     return _direct(binary, tail) or _general(binary, tail)
 
 
-def _general(binary: Any, tail: tuple[None, ...]) -> Prepared:
+def _general(binary: Any, tail: tuple[None, ...]) -> PreparedLaunch:
     """A launch by Triton's launcher object, whose signature is the same since Triton 3.0.
 
     From 3.9 on a kernel unloads itself when nobody has it any more, so its launcher keeps it.
@@ -163,7 +163,7 @@ def _general(binary: Any, tail: tuple[None, ...]) -> Prepared:
     run = binary.run
     run.kernel = binary
     launch = _with_memory(run) if getattr(run, "global_scratch_size", 0) else run
-    return Prepared(launch, (binary.function, binary.packed_metadata, None, None, None), tail)
+    return PreparedLaunch(launch, (binary.function, binary.packed_metadata, None, None, None), tail)
 
 
 def _with_memory(run: Callable[..., object]) -> Callable[..., object]:
@@ -188,7 +188,7 @@ def _working_memory(size: int, alignment: int, stream: int | None) -> torch.Tens
 _DIRECT_VERSIONS = ("3.6.",)
 
 
-def _direct(binary: Any, tail: tuple[None, ...]) -> Prepared | None:
+def _direct(binary: Any, tail: tuple[None, ...]) -> PreparedLaunch | None:
     """A launch by the C function behind Triton's launcher object."""
     run = binary.run
     known = (
@@ -210,4 +210,4 @@ def _direct(binary: Any, tail: tuple[None, ...]) -> Prepared | None:
         None,  # hook after
     )
     scratch = run.global_scratch_size * run.num_ctas if run.global_scratch_size else 0
-    return Prepared(run.launch, head, tail, scratch)
+    return PreparedLaunch(run.launch, head, tail, scratch)

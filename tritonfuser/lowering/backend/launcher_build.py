@@ -14,7 +14,7 @@ from .module_loader import jit_function
 from .triton_arguments import signature_of
 
 
-class _Anything:
+class _AnyMetadata:
     """A stand-in for a compiled kernel's metadata, on which the C source does not depend."""
 
     tensordesc_meta = None
@@ -42,7 +42,7 @@ def build_launcher(source: KernelSource) -> bool:
     signature = dict(zip(names, kinds(source), strict=True))
     try:
         made = ASTSource(jit_function(source), signature, dict(source.constants))
-        driver.active.launcher_cls(made, _Anything())
+        driver.active.launcher_cls(made, _AnyMetadata())
     except Exception as error:
         options.log("compile", f"no launcher ahead of {source.name}: {error}")
         return False

@@ -11,7 +11,7 @@ _PARSES = 5
 """Attempts to compile a kernel while Python's parser fails."""
 
 
-def parsed_again(build: Callable[[], Any]) -> Any:
+def retry_parser_races(build: Callable[[], Any]) -> Any:
     """Call what parses a kernel's text: again where Python's parser fails for another thread.
 
     It counts its depth for all threads together (python/cpython#106905), so that of several that

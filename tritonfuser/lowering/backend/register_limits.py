@@ -33,7 +33,7 @@ class HasRegisters(Protocol):
     def registers(self) -> int: ...
 
 
-def other_limit(source: KernelSource, spilling: HasRegisters) -> KernelSource | None:
+def limit_against_spills(source: KernelSource, spilling: HasRegisters) -> KernelSource | None:
     """The source of a kernel that spills, with another register limit; None where none helps."""
     if source.max_registers:
         return without_limit(source) if source.workspace is None else None
@@ -42,7 +42,7 @@ def other_limit(source: KernelSource, spilling: HasRegisters) -> KernelSource | 
     return with_limit(source, source.room)
 
 
-def for_one_more(source: KernelSource, found: HasRegisters) -> KernelSource | None:
+def limit_for_one_more(source: KernelSource, found: HasRegisters) -> KernelSource | None:
     """The source of a kernel with the limit by which one more of its programs runs at a time.
 
     None where as many run as expected.

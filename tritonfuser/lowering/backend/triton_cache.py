@@ -36,7 +36,7 @@ def directory() -> Path:
     return Path(str(knobs.cache.dir))
 
 
-def found_or_made(compile_kernel: Callable[[], Any], kinds: Sequence[str]) -> Any:
+def renew_if_broken(compile_kernel: Callable[[], Any], kinds: Sequence[str]) -> Any:
     """``compile_kernel()``, called again without cached entries where one of them is broken.
 
     Programs that clean up may remove some of an entry's files, or the directory while it is written
@@ -64,7 +64,7 @@ def found_or_made(compile_kernel: Callable[[], Any], kinds: Sequence[str]) -> An
         return compile_kernel()
 
 
-def begun_again(build: Callable[[], None]) -> None:
+def retry_if_removed(build: Callable[[], None]) -> None:
     """Call what builds a launcher: once more where the directory is removed while it is written to,
     or before what was written is read.
 

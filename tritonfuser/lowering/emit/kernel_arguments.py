@@ -89,7 +89,7 @@ def _sizes(
     return tuple(SizeArg(atom.name, dtype, atom.multiple) for atom in found)
 
 
-def stated_facts(sizes: Iterable[SizeArg], env: ShapeEnv | None) -> list[Line]:
+def size_assumptions(sizes: Iterable[SizeArg], env: ShapeEnv | None) -> list[Line]:
     """Lines that tell Triton what is known of sizes: bounds, and what divides them."""
     sizes = tuple(sizes)
     return [*_bounds(sizes, env), *_multiples(sizes)]

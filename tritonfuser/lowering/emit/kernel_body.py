@@ -25,7 +25,7 @@ from .indexing.tile_axes import AxesWriter
 from .kernel_writers import KernelFacts, KernelWriters
 from .lines import Line
 from .load_order import crossing_first, in_steps, loads_first, main_fastest
-from .memory.eviction_hints import in_short_steps, with_evictions
+from .memory.eviction_hints import loaded_in_short_steps, with_evictions
 from .memory.loop_prefetch import LoopSteps, with_prefetch
 from .memory.prefetch import is_prefetched, prefetch
 from .names import Name
@@ -72,7 +72,7 @@ class KernelBody(Body):
         loop = self.nest.loop_tile
         assert loop is not None
         later = frozenset(value.name for value in self.segment.loaded_later)
-        again = later | in_short_steps(self.loaded, loop, self.facts.fusion)
+        again = later | loaded_in_short_steps(self.loaded, loop, self.facts.fusion)
         return with_evictions(lines, self._read_by_all(), again)
 
     def _scheduled(self, lines: list[Line]) -> list[Line]:

@@ -14,11 +14,11 @@ from ..segments.segment import Segment
 from ..tile.tiled_segment import TiledSegment
 from ..tile.unvectorized import unvectorized
 from .bodies import body_of
-from .common_values import tidied
+from .common_subexpressions import without_redundancy
 from .emit_context import EmitContext
 from .in_place import in_place, launched_in_place
 from .indexing.term_bounds import TermBounds
-from .kernel_arguments import KernelArguments, kernel_arguments, stated_facts
+from .kernel_arguments import KernelArguments, kernel_arguments, size_assumptions
 from .kernel_writers import KernelFacts
 from .launch_text import grid_of
 from .line_passes import used_names
@@ -26,9 +26,9 @@ from .lines import Line
 from .module_text import KernelContent, module_text
 from .segment_function import (
     SegmentFunction,
+    characteristic_ops,
     scalar_lines,
     segment_function,
-    telling_ops,
     without_pipeline_if_checked,
 )
 from .shared_launch import Finish, counters_of, finish_lines, shared_launch_lines
@@ -60,7 +60,7 @@ def emit(tiled: TiledSegment, context: EmitContext, terms: TermBounds) -> Kernel
     )
     content = _several_segments(facts, tiled) if tiled.beside else _single_segment(facts, tiled)
     arguments = kernel_arguments(facts, tiled, content)
-    stated = stated_facts(arguments.sizes, context.env)
+    stated = size_assumptions(arguments.sizes, context.env)
     content = replace(content, body=[*stated, *content.body])
     text, placed = module_text(content, segment, arguments.all, context.env)
     return _source(segment, content, arguments, text, placed)
@@ -111,7 +111,7 @@ def _single_segment(facts: KernelFacts, tiled: TiledSegment) -> KernelContent:
     segment, nest = facts.segment, tiled.nest
     writer = body_of(facts, nest)
     scalars = scalar_lines(segment, facts.context.seeds)
-    body = tidied([*_overlap(segment), *scalars, *writer.write()])
+    body = without_redundancy([*_overlap(segment), *scalars, *writer.write()])
     replacing, body = in_place(facts.fusion, tiled, writer, body)
     fresh = frozenset(tiled.outputs)
     lasts = [
@@ -179,4 +179,6 @@ def kernel_name(segment: Segment, others: Iterable[str] = ()) -> str:
 
     ``s0_reduction_sum_then_s1``: it finishes ``s1`` too; ``..._and_s1``: it computes both.
     """
-    return "_".join([segment.name, segment.scheduler, *telling_ops(segment), *others]).lower()
+    return "_".join(
+        [segment.name, segment.scheduler, *characteristic_ops(segment), *others]
+    ).lower()

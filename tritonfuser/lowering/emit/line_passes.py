@@ -31,7 +31,7 @@ def used_names(lines: Iterable[Line]) -> frozenset[str]:
     return frozenset(word for line in lines for word in WORD.findall(line.code))
 
 
-def without_unused(lines: Sequence[Line]) -> list[Line]:
+def eliminate_dead_lines(lines: Sequence[Line]) -> list[Line]:
     """Dead code elimination: lines whose names nobody reads are dropped, repeatedly.
 
     A name that a line reads to compute its next value, as ``tv1_acc += tv0`` does, is not read by

@@ -18,7 +18,7 @@ from ..passes.random_seeds import Seeds
 from ..segments.segment import Segment
 from ..tile.tiled_segment import TiledSegment
 from ..tile.unvectorized import unvectorized
-from .common_values import tidied
+from .common_subexpressions import without_redundancy
 from .expressions import triton_name
 from .in_place import in_place
 from .indexing.divisions import inverses_in
@@ -58,7 +58,7 @@ def without_pipeline_if_checked(segment: Segment, check_bounds: bool) -> Segment
     return replace(segment, params=replace(segment.kernel_params, num_stages=1))
 
 
-def telling_ops(segment: Segment) -> list[str]:
+def characteristic_ops(segment: Segment) -> list[str]:
     """The first few characteristic ops of a segment, for the kernel's name."""
     ops = [n.op for n in segment.nodes if not isinstance(op_of(n).form, View)]
     return list(dict.fromkeys(op for op in ops if op != "cast"))[:4]
@@ -100,7 +100,9 @@ class SegmentFunction:
     @property
     def name(self) -> str:
         """``s1_reduction_sum``."""
-        return "_".join([self.segment.name, self.segment.scheduler, *telling_ops(self.segment)])
+        return "_".join(
+            [self.segment.name, self.segment.scheduler, *characteristic_ops(self.segment)]
+        )
 
     def call(self, program: str) -> str:
         """The call that computes one tile."""
@@ -125,7 +127,7 @@ def segment_function(
     context = launch.context
     segment = without_pipeline_if_checked(tiled.segment, context.check_bounds)
     writer = KernelBody(_facts_in(launch, tiled, segment, fresh), tiled.nest)
-    body = tidied([*scalar_lines(segment, context.seeds), *writer.write()])
+    body = without_redundancy([*scalar_lines(segment, context.seeds), *writer.write()])
     replacing, body = in_place(context.fusion, tiled, writer, body)
     body = body or [Line("pass")]
     used = used_names(body)

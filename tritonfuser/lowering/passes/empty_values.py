@@ -16,7 +16,7 @@ from ...ops.forms import Moments, Pointwise, Reduction, Scan
 from ...ops.table import Scatter, View
 from ...symbolic.queries import assume_empty
 from .constant_folding import neutral
-from .redundant_nodes import drop_dead
+from .redundant_nodes import eliminate_dead_code
 from .substitution import next_free
 
 
@@ -38,7 +38,7 @@ def fill_empty(fusion: Fusion) -> Fusion:
         for out in node.outs:
             builder.call("full", out.tensor.sizes, _filling(node, out), out.dtype)
             builder.nodes[-1] = replace(builder.nodes[-1], outs=(out,))
-    return drop_dead(replace(fusion, nodes=tuple(builder.nodes)))
+    return eliminate_dead_code(replace(fusion, nodes=tuple(builder.nodes)))
 
 
 def has_empty(fusion: Fusion) -> bool:

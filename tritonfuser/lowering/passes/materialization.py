@@ -17,7 +17,7 @@ from ...ops.forms import Factory, Pointwise, Random
 from ...ops.table import Library, View
 from ...symbolic.sizes import hint
 from ..access.node_kinds import ends_kernel
-from .redundant_nodes import drop_dead
+from .redundant_nodes import eliminate_dead_code
 from .substitution import Substitution, next_free, rebuilt
 
 MIN_RATIO = 4
@@ -69,7 +69,7 @@ def materialize_shared(fusion: Fusion, given: Reread | None = None) -> tuple[Fus
     values = Substitution(rewriter.materialized)
     names = (v.name for v in rewriter.materialized)
     chosen = Reread(tuple(names), tuple(rewriter.recomputed))
-    return drop_dead(rebuilt(fusion, rewriter.builder.nodes, values)), chosen
+    return eliminate_dead_code(rebuilt(fusion, rewriter.builder.nodes, values)), chosen
 
 
 class _Materializer:

@@ -20,7 +20,7 @@ from .needed_boxes import (
     whole,
 )
 from .parts_of_values import Parts, slice_box
-from .redundant_nodes import drop_dead, merge_equal
+from .redundant_nodes import eliminate_common_subexpressions, eliminate_dead_code
 from .substitution import Substitution, next_free, rebuilt
 
 
@@ -69,4 +69,5 @@ def _narrowed(fusion: Fusion, chosen: Container[Node]) -> Fusion:
             builder.nodes.append(substitution.node(node))
         else:
             substitution.set(node.out, parts.of(as_call(node).value("arg"), box))
-    return drop_dead(merge_equal(rebuilt(fusion, builder.nodes, substitution)))
+    found = rebuilt(fusion, builder.nodes, substitution)
+    return eliminate_dead_code(eliminate_common_subexpressions(found))

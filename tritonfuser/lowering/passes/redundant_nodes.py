@@ -8,7 +8,7 @@ from ...ops.builder import as_call
 from .substitution import Substitution, rebuilt
 
 
-def merge_equal(fusion: Fusion) -> Fusion:
+def eliminate_common_subexpressions(fusion: Fusion) -> Fusion:
     """Common subexpression elimination: nodes of equal op, operands and attributes become one."""
     substitution = Substitution()
     seen: dict[tuple[object, ...], Node] = {}
@@ -31,7 +31,7 @@ def _draws_anew(node: Node) -> bool:
     return "rng_seed" in call.op.operands and call.arg("rng_seed") is None
 
 
-def drop_dead(fusion: Fusion) -> Fusion:
+def eliminate_dead_code(fusion: Fusion) -> Fusion:
     """Dead code elimination: the nodes that outputs need, in the order of the printed definition.
 
     By that order a definition and its printed form are segmented alike, round alike and draw the

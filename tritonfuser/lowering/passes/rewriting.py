@@ -12,7 +12,7 @@ from ...ops.builder import GraphBuilder, as_call
 from ...ops.forms import Pointwise
 from ...ops.table import View
 from ...shapes.equal_extents import assume_types_equal
-from .redundant_nodes import drop_dead, merge_equal
+from .redundant_nodes import eliminate_common_subexpressions, eliminate_dead_code
 from .substitution import next_free
 
 Rewrite = Callable[[Node, GraphBuilder], Value | None]
@@ -45,7 +45,9 @@ def rewritten(fusion: Fusion, rewrite: Rewrite) -> Fusion:
             builder.nodes.append(node)
     if not changed:
         return fusion
-    return drop_dead(merge_equal(replace(fusion, nodes=tuple(builder.nodes))))
+    return eliminate_dead_code(
+        eliminate_common_subexpressions(replace(fusion, nodes=tuple(builder.nodes)))
+    )
 
 
 def viewed_results(fusion: Fusion) -> frozenset[Value]:

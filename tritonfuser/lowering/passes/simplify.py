@@ -6,7 +6,7 @@ from ...ir import Fusion
 from .copy_elimination import eliminate_copies
 from .decompose import decompose
 from .narrow_operands import narrow_operands
-from .redundant_nodes import drop_dead, merge_equal
+from .redundant_nodes import eliminate_common_subexpressions, eliminate_dead_code
 
 
 def simplify(fusion: Fusion) -> Fusion:
@@ -19,4 +19,4 @@ def simplify(fusion: Fusion) -> Fusion:
     fusion = eliminate_copies(decompose(fusion))
     narrow = narrow_operands(fusion)
     fusion = fusion if narrow is fusion else eliminate_copies(narrow)
-    return drop_dead(merge_equal(fusion))
+    return eliminate_dead_code(eliminate_common_subexpressions(fusion))

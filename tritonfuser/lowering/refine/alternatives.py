@@ -14,14 +14,14 @@ from .changes import try_changes, try_splits
 from .kernel_times import timed_kernels
 from .reduced_pieces import in_pieces
 from .search import try_best_first, with_rows_moved
-from .times import Times
+from .timed_choices import TimedChoices
 
 
 def alternatives(
     fusion: Fusion,
     device: DeviceProperties,
     make: Segmenter,
-    goes_on: Callable[[], bool],
+    should_continue: Callable[[], bool],
 ) -> list[SegmentedFusion]:
     """Segmentations of a fusion with constant sizes, those that are predicted to be fastest first;
     one alone for the interpreter, whose kernels have no times.
@@ -32,14 +32,20 @@ def alternatives(
         The device to schedule for.
     make : Segmenter
         Segments the fusion by a choice.
-    goes_on : callable
+    should_continue : callable
         Whether there is time for another segmentation.
     """
     first = make(HEURISTIC)
     if device.is_cpu:
         return [first]
     choice = Choice(materialized=first.rewrites.invariants)
-    times = Times(device, make.base, make, {choice: timed_kernels(first, device)}, goes_on=goes_on)
+    times = TimedChoices(
+        device,
+        make.base,
+        make,
+        {choice: timed_kernels(first, device)},
+        should_continue=should_continue,
+    )
     others = [
         Choice(materialized=()),
         *with_rows_moved(first, choice),

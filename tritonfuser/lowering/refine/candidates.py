@@ -1,7 +1,7 @@
 """Values that could be materialized in memory, each with the most seconds that this may save.
 
-These are the waists of the graph (``waists.py``). Inputs whose memory order is not that of their
-dims are among them, since their copies are in order.
+These are the bottlenecks of the graph (``bottlenecks.py``). Inputs whose memory order is not that
+of their dims are among them, since their copies are in order.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from ..passes.invariants.candidates import computing_instructions, expanded, is_
 from ..passes.invariants.exact_dtypes import exact_bytes
 from ..passes.invariants.kept_orders import in_order
 from ..passes.invariants.materialize import materializable
+from .bottlenecks import bottlenecks, held_bytes, narrowest_before
 from .kernel_times import TimedKernels
 from .saved_instructions import SavedInstructions
-from .waists import held_bytes, narrowest_before, waists
 
 SMALL = 16
 """A value whose largest source has less than 1 / ``SMALL`` of the bytes of a kernel's largest
@@ -148,7 +148,7 @@ def _largest_under(fusion: Fusion) -> dict[Value, int]:
 
 def _possible(fusion: Fusion) -> Iterator[Value]:
     yield from _out_of_order(fusion)
-    yield from waists(fusion)
+    yield from bottlenecks(fusion)
 
 
 def _out_of_order(fusion: Fusion) -> Iterator[Value]:

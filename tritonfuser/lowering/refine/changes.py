@@ -13,7 +13,7 @@ from .kernel_times import TimedKernels
 from .row_rereads import reads_rows_twice
 from .splits_by_dims import splits_by_dims
 from .stored_flat import stored_flat
-from .times import Times
+from .timed_choices import TimedChoices
 
 MOST_TRIED = 8
 """Changes of one segmentation that are tried: those that may save most."""
@@ -28,7 +28,7 @@ MOST_SPLITS = 6
 """Splits of reductions by dims that are tried for one segmentation."""
 
 
-def try_changes(times: Times, choice: Choice) -> None:
+def try_changes(times: TimedChoices, choice: Choice) -> None:
     """Time the changes of a segmentation, except those that cannot be much faster than all so far.
 
     Changes that may save most come first. Splits into parts of adjacent rows come last: they suit
@@ -46,7 +46,7 @@ def try_changes(times: Times, choice: Choice) -> None:
             _try(times, each, now.seconds - tried[each])
 
 
-def try_splits(times: Times, choice: Choice) -> None:
+def try_splits(times: TimedChoices, choice: Choice) -> None:
     """Time other splits of reductions of a segmentation, and then its other changes.
 
     Splits are tried after all other changes, which may make them unnecessary.
@@ -66,14 +66,14 @@ def _first_of(possible: Mapping[Choice, float], most: int) -> dict[Choice, float
     return dict(sorted(possible.items(), key=lambda item: -item[1])[:most])
 
 
-def _try(times: Times, choice: Choice, least: float) -> None:
+def _try(times: TimedChoices, choice: Choice, least: float) -> None:
     """Time a choice that takes at least ``least`` seconds, if that is much faster than all so
     far."""
     if times.may_be_beaten_by(least) and times.may_try:
         times(choice)
 
 
-def _changed_nothing(times: Times, choice: Choice, other: Choice) -> bool:
+def _changed_nothing(times: TimedChoices, choice: Choice, other: Choice) -> bool:
     """Whether the same change of ``rows`` or ``interleaved`` made no difference to a segmentation
     with other values in memory."""
     for field in ("rows", "interleaved"):

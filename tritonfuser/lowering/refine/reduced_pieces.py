@@ -13,17 +13,17 @@ from ...ir import Fusion, Value
 from ...ops.builder import as_call
 from ...ops.forms import Reduction
 from ..fuse.segmentation import Choice
-from ..passes.concatenations.reduced_pieces import Pieces, pieces_of
+from ..passes.concatenations.reduced_pieces import ConcatenatedOperand, pieces_of
 from ..passes.invariants.kept_orders import named
 from ..passes.invariants.materialize import materializable
 from ..passes.splits.parts import reduced_extents
 from ..passes.unrolled_reductions import is_short
 from .kernel_times import TimedKernels
-from .times import Times
+from .timed_choices import TimedChoices
 
 
 def with_pieces(
-    fusion: Fusion, times: Times, choice: Choice, factors: Sequence[float] = (1.0,)
+    fusion: Fusion, times: TimedChoices, choice: Choice, factors: Sequence[float] = (1.0,)
 ) -> Choice:
     """The choice with those reductions in pieces that make its kernels faster, one by one.
 
@@ -50,13 +50,13 @@ def with_pieces(
     return choice
 
 
-def in_pieces(fusion: Fusion, times: Times, choice: Choice) -> Iterator[Choice]:
+def in_pieces(fusion: Fusion, times: TimedChoices, choice: Choice) -> Iterator[Choice]:
     """The choice with each of the reductions in pieces that can be."""
     for name, _ in _possible(fusion):
         yield _in_pieces_too(times, choice, name)
 
 
-def _in_pieces_too(times: Times, choice: Choice, name: str) -> Choice:
+def _in_pieces_too(times: TimedChoices, choice: Choice, name: str) -> Choice:
     """The choice with one more reduction in pieces, which are split as it is where they reduce as
     many elements along each dim."""
     pieces = (*choice.pieces, name)
@@ -92,7 +92,7 @@ def _results(base: Fusion, name: str) -> list[Value]:
     return found
 
 
-def _possible(fusion: Fusion) -> Iterator[tuple[str, Pieces]]:
+def _possible(fusion: Fusion) -> Iterator[tuple[str, ConcatenatedOperand]]:
     """The names of the reductions that have pieces."""
     if not any(node.op == "cat" for node in fusion.nodes):
         return
@@ -102,7 +102,7 @@ def _possible(fusion: Fusion) -> Iterator[tuple[str, Pieces]]:
             yield node.out.name, pieces
 
 
-def _is_slow(now: TimedKernels, pieces: Pieces) -> bool:
+def _is_slow(now: TimedKernels, pieces: ConcatenatedOperand) -> bool:
     """Whether a kernel that computes one of the concatenations takes longer than its bytes need."""
     names = {value.name for value in pieces.concatenated}
     return any(names & each.values for each in now.excesses)

@@ -27,7 +27,7 @@ from .crossing_views import crossing_views
 from .kernel_times import TimedKernels, timed_kernels
 from .reduced_pieces import with_pieces
 from .row_rereads import few_read_rows_twice, rereads_rows_in_next_kernel
-from .times import BETTER, Times, worth_trying
+from .timed_choices import BETTER, TimedChoices, worth_trying
 
 ROWS_MOVED = 0.9
 """Bound on the time of kernels, as a share, if row reductions move to other kernels. These read the
@@ -91,7 +91,7 @@ def refined(fusion: Fusion, device: DeviceProperties, make: Segmenter) -> Segmen
     if device.is_cpu or moved_bytes(first) < LEAST_S * bandwidth:
         return first
     best, choice = timed_kernels(first, device), Choice(materialized=first.rewrites.invariants)
-    times = Times(device, make.base, make, {choice: best}, worth_trying(best, fusion))
+    times = TimedChoices(device, make.base, make, {choice: best}, worth_trying(best, fusion))
     for other in with_rows_moved(first, choice):
         found = times(other)
         if found.is_faster(best, ROWS_MOVED):
@@ -118,7 +118,7 @@ def with_rows_moved(first: SegmentedFusion, choice: Choice) -> Iterator[Choice]:
         yield replace(choice, rereads_rows=False)
 
 
-def _with_more_in_memory(times: Times, choice: Choice) -> TimedKernels:
+def _with_more_in_memory(times: TimedChoices, choice: Choice) -> TimedKernels:
     """Kernels that store more of the values that later kernels need, if that is faster.
 
     Kernels with reductions compute more of their results: the number of kernels stays, and so do
@@ -148,8 +148,8 @@ def is_slow(now: TimedKernels) -> bool:
 
 
 def try_best_first(
-    times: Times,
-    try_changes: Callable[[Times, Choice], None],
+    times: TimedChoices,
+    try_changes: Callable[[TimedChoices, Choice], None],
     is_worth: Callable[[TimedKernels], bool] = is_slow,
 ) -> None:
     """Try changes of the most promising segmentation, again and again, of all that are known.
@@ -170,7 +170,7 @@ def try_best_first(
 
 
 def _next(
-    times: Times, changed: set[Choice], is_worth: Callable[[TimedKernels], bool] = is_slow
+    times: TimedChoices, changed: set[Choice], is_worth: Callable[[TimedKernels], bool] = is_slow
 ) -> Choice | None:
     """The most promising segmentation whose changes were not tried, if they may be much faster than
     all that are known.
@@ -193,14 +193,14 @@ def _next(
     return min(possible, key=lambda choice: possible[choice], default=None)
 
 
-def _with_splits_by_dims(times: Times, best: TimedKernels) -> TimedKernels:
+def _with_splits_by_dims(times: TimedChoices, best: TimedKernels) -> TimedKernels:
     """The fastest kernels with splits by dims, if they save enough relative to ``best``."""
     found = (times.known[choice] for choice in times.known if choice.by_dims)
     fastest = min(found, key=lambda each: each.seconds, default=best)
     return fastest if fastest.is_faster(best, 1 - BETTER) else best
 
 
-def _with_other_parts(times: Times, best: TimedKernels) -> TimedKernels:
+def _with_other_parts(times: TimedChoices, best: TimedKernels) -> TimedKernels:
     """The kernels with another number of parts of split reductions, if that is faster."""
     choice = times.choice(best)
     worth = best.beyond_bytes > max(WORTH_PARTS_S, SAVED * best.seconds)
@@ -213,7 +213,7 @@ def _with_other_parts(times: Times, best: TimedKernels) -> TimedKernels:
     return min(faster, key=lambda each: each.seconds, default=best)
 
 
-def _fastest(times: Times, first: TimedKernels) -> TimedKernels:
+def _fastest(times: TimedChoices, first: TimedKernels) -> TimedKernels:
     """The fastest kernels, or those about as fast with fewer materialized values; ``first`` if they
     do not save enough.
 

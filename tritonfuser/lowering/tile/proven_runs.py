@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ...symbolic.index_expr import Affine, Axis, Bounded, Digit
-from ...symbolic.loaded_index import Loaded
+from ...symbolic.loaded_index import LoadedIndex
 from ...symbolic.queries import is_known_equal, is_known_less
 from ...symbolic.sizes import is_size
 from ...symbolic.substitution import strip_bounds
@@ -109,7 +109,7 @@ def _of_base(item: Digit, tile: Tile, sums: _Sums) -> _Known:
     return _of_loaded(base, tile, sums) if isinstance(base.key, Read) else _Known()
 
 
-def _of_loaded(base: Loaded, tile: Tile, sums: _Sums) -> _Known:
+def _of_loaded(base: LoadedIndex, tile: Tile, sums: _Sums) -> _Known:
     """What is known of an index from memory: neighbours that read one element have the same."""
     assert isinstance(base.key, Read)
     same = min((_of_sum(item, tile, sums).same for item in base.key.index), default=_MOST)

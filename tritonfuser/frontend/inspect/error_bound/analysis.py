@@ -14,12 +14,12 @@ from ....ir import Fusion, Output, Value
 from ....lowering.passes.complex_split import IMAG, REAL, VIEW, HiddenInput
 from ....lowering.passes.concretize import concretize
 from ....lowering.passes.decompose import decompose
-from ....lowering.passes.redundant_nodes import drop_dead
+from ....lowering.passes.redundant_nodes import eliminate_dead_code
 from ....lowering.passes.split_complex import split_complex
 from ....lowering.passes.substitution import next_free
 from ....ops.builder import GraphBuilder
 from ..oracle import as_given, device_of
-from .bounded import Bounded, distance
+from .bounded import WithErrorBound, distance
 from .propagation import propagated
 
 COMPARED = (torch.float64, torch.complex128, torch.int64, torch.int32, torch.bool)
@@ -46,7 +46,7 @@ def bounds(
     device = device_of(inputs)
     concrete = concretize(fusion, signature(fusion, inputs, device), folds=False)
     real = _real_outputs(concrete)
-    split = split_complex(drop_dead(decompose(real)))
+    split = split_complex(eliminate_dead_code(decompose(real)))
     given = {
         value: x.to(device) if isinstance(x, torch.Tensor) else as_given(value, x)
         for value, x in zip(real.inputs, inputs, strict=True)
@@ -67,7 +67,7 @@ def bounds(
         ]
 
 
-def _joined(fusion: Fusion, parts: Sequence[Bounded]) -> list[Bounded]:
+def _joined(fusion: Fusion, parts: Sequence[WithErrorBound]) -> list[WithErrorBound]:
     """The outputs of a fusion, of the parts of complex ones."""
     left = iter(parts)
     return [
@@ -78,12 +78,12 @@ def _joined(fusion: Fusion, parts: Sequence[Bounded]) -> list[Bounded]:
     ]
 
 
-def _complex(real: Bounded, imag: Bounded) -> Bounded:
+def _complex(real: WithErrorBound, imag: WithErrorBound) -> WithErrorBound:
     center = torch.complex(real.center.double(), imag.center.double())
-    return Bounded(center, torch.hypot(real.bound, imag.bound))
+    return WithErrorBound(center, torch.hypot(real.bound, imag.bound))
 
 
-def _differs(found: Bounded, wanted: torch.Tensor) -> torch.Tensor:
+def _differs(found: WithErrorBound, wanted: torch.Tensor) -> torch.Tensor:
     """Where what is computed in steps is another number than the exact result."""
     if found.center.dtype not in COMPARED:
         return torch.zeros_like(found.bound, dtype=torch.bool)

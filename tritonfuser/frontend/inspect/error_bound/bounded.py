@@ -19,7 +19,7 @@ FLUSHED = 256.0
 
 
 @dataclass(frozen=True, eq=False)
-class Bounded:
+class WithErrorBound:
     """What a kernel should have computed, and how far from it each element may be.
 
     Attributes
@@ -44,10 +44,12 @@ class Bounded:
         return not bool(self.bound.any())
 
 
-def exact(given: torch.Tensor, dtype: DataType) -> Bounded:
+def exact(given: torch.Tensor, dtype: DataType) -> WithErrorBound:
     """Numbers of a dtype, without errors; those that can be added are widened to float64."""
     center = given.double() if is_arithmetic(dtype) else given
-    return Bounded(center, torch.zeros(center.shape, dtype=torch.float64, device=center.device))
+    return WithErrorBound(
+        center, torch.zeros(center.shape, dtype=torch.float64, device=center.device)
+    )
 
 
 def is_arithmetic(dtype: DataType) -> bool:
@@ -99,7 +101,7 @@ def distance(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
     return torch.where(same, 0.0, apart)
 
 
-def rounded(given: Bounded, dtype: DataType) -> Bounded:
+def rounded(given: WithErrorBound, dtype: DataType) -> WithErrorBound:
     """A float rounded to nearest in a dtype, by one operation.
 
     The center of a wide dtype stays as it is, so that a bound measures all roundings; that of a
@@ -114,21 +116,21 @@ def rounded(given: Bounded, dtype: DataType) -> Bounded:
     size = magnitude(center) + bound
     error = size * roundoff(dtype) + underflow(size, dtype)
     known = distance(here, center).masked_fill(here.isinf(), 0.0)
-    return overflowed(Bounded(center, torch.where(bound == 0, known, bound + error)), dtype)
+    return overflowed(WithErrorBound(center, torch.where(bound == 0, known, bound + error)), dtype)
 
 
-def of_either_sign(found: Bounded, both: torch.Tensor, dtype: DataType) -> Bounded:
+def of_either_sign(found: WithErrorBound, both: torch.Tensor, dtype: DataType) -> WithErrorBound:
     """Zeros chosen among zeros of ``both`` signs, which are equal: 0.0 or -0.0 may come of them."""
     least = found.bound.clamp(min=smallest(dtype))
-    return Bounded(found.center, torch.where((found.center == 0) & both, least, found.bound))
+    return WithErrorBound(found.center, torch.where((found.center == 0) & both, least, found.bound))
 
 
-def stored(given: Bounded, computed: DataType, dtype: DataType) -> Bounded:
+def stored(given: WithErrorBound, computed: DataType, dtype: DataType) -> WithErrorBound:
     """What an op computes in one dtype, in the dtype of its result."""
     if dtype is computed or given.center.dtype is dtype.info.torch:
         return given
     if is_arithmetic(dtype):
-        wide = Bounded(given.center.double(), given.bound)
+        wide = WithErrorBound(given.center.double(), given.bound)
         # There is no way from other dtypes to narrow ones but through Float.
         through = dtype in REDUCED_FLOATS and computed is not DataType.Float
         return rounded(rounded(wide, DataType.Float) if through else wide, dtype)
@@ -136,10 +138,10 @@ def stored(given: Bounded, computed: DataType, dtype: DataType) -> Bounded:
     assert target is not None
     center = given.center.to(target)
     if not given.is_float:
-        return Bounded(center, given.bound)
+        return WithErrorBound(center, given.bound)
     ends = [(given.center + side * given.bound).to(target) for side in (-1.0, 1.0)]
     lost = (ends[0] != center) | (ends[1] != center) | given.bound.isinf()
-    return Bounded(center, torch.zeros_like(given.bound).masked_fill(lost, math.inf))
+    return WithErrorBound(center, torch.zeros_like(given.bound).masked_fill(lost, math.inf))
 
 
 def magnitude(x: torch.Tensor) -> torch.Tensor:
@@ -149,14 +151,16 @@ def magnitude(x: torch.Tensor) -> torch.Tensor:
 
 def _snapped(
     center: torch.Tensor, bound: torch.Tensor, here: torch.Tensor, target: torch.dtype
-) -> Bounded:
+) -> WithErrorBound:
     """The neighbours that the ends of the interval are rounded to."""
     ends = [(center + side * bound).to(target).double() for side in (-1.0, 1.0)]
     apart = torch.maximum(distance(ends[0], here), distance(ends[1], here))
-    return Bounded(here, torch.where(bound == 0, 0.0, apart.masked_fill(bound.isinf(), math.inf)))
+    return WithErrorBound(
+        here, torch.where(bound == 0, 0.0, apart.masked_fill(bound.isinf(), math.inf))
+    )
 
 
-def overflowed(given: Bounded, dtype: DataType) -> Bounded:
+def overflowed(given: WithErrorBound, dtype: DataType) -> WithErrorBound:
     """Infinite where every number of the interval overflows; undecided where some do."""
     target = dtype.info.torch
     low, high = ((given.center + side * given.bound).to(target) for side in (-1.0, 1.0))
@@ -165,4 +169,4 @@ def overflowed(given: Bounded, dtype: DataType) -> Bounded:
     either = finite & ~beyond & (low.isinf() | high.isinf())
     center = torch.where(beyond, low.double(), given.center)
     bound = given.bound.masked_fill(beyond, 0.0).masked_fill(either, math.inf)
-    return Bounded(center, bound)
+    return WithErrorBound(center, bound)

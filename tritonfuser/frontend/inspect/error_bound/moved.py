@@ -13,7 +13,7 @@ from ....ir import Arg, Value
 from ....ops.creation.fills import dtype_attr
 from ....ops.forms import Factory, Random
 from ....ops.table import Call
-from .bounded import Bounded, exact, is_arithmetic, magnitude, roundoff
+from .bounded import WithErrorBound, exact, is_arithmetic, magnitude, roundoff
 
 FACTORY_ROUNDINGS = 4
 """Roundings of a product and a sum, in a kernel and in the reference."""
@@ -22,13 +22,13 @@ NORMAL_ROUNDINGS = 32
 """Roundings of a normal number at most: logarithm, root, and sine or cosine of a rounded angle."""
 
 
-def moved(call: Call, operands: Sequence[Any], indices: Sequence[str]) -> Bounded:
+def moved(call: Call, operands: Sequence[Any], indices: Sequence[str]) -> WithErrorBound:
     """Elements put elsewhere, their bounds with them; undecided behind an undecided index.
 
     Parameters
     ----------
     operands : sequence
-        ``Bounded`` for tensors and numbers, tuples of them, None, and ints for extents.
+        ``WithErrorBound`` for tensors and numbers, tuples of them, None, and ints for extents.
     indices : sequence of str
         The operands that hold positions.
     """
@@ -40,10 +40,10 @@ def moved(call: Call, operands: Sequence[Any], indices: Sequence[str]) -> Bounde
     doubtful = [x for x, place in zip(operands, places, strict=True) if place and x is not None]
     if not all(x.is_exact for x in doubtful):
         bound = torch.full_like(bound, math.inf)
-    return Bounded(center, bound)
+    return WithErrorBound(center, bound)
 
 
-def scattered(call: Call, operands: Sequence[Any], indices: Sequence[str]) -> Bounded:
+def scattered(call: Call, operands: Sequence[Any], indices: Sequence[str]) -> WithErrorBound:
     """A scatter; on a GPU any of the elements that are written to one place may stay there."""
     found = moved(call, operands, indices)
     index = operands[call.op.operands["index"]]
@@ -56,7 +56,7 @@ def scattered(call: Call, operands: Sequence[Any], indices: Sequence[str]) -> Bo
     places = index.center.long()
     writes = torch.zeros(found.bound.shape, dtype=torch.int64, device=found.bound.device)
     writes.scatter_add_(dim, places, torch.ones_like(places))
-    return Bounded(found.center, found.bound.masked_fill(writes > 1, math.inf))
+    return WithErrorBound(found.center, found.bound.masked_fill(writes > 1, math.inf))
 
 
 def _part(arg: Arg, operand: Any, of_bound: bool) -> Any:
@@ -64,47 +64,49 @@ def _part(arg: Arg, operand: Any, of_bound: bool) -> Any:
     if isinstance(operand, tuple):
         assert isinstance(arg, tuple)
         return tuple(_part(a, x, of_bound) for a, x in zip(arg, operand, strict=True))
-    if not isinstance(operand, Bounded):
+    if not isinstance(operand, WithErrorBound):
         return operand
     found = operand.bound if of_bound else operand.center
     return found if isinstance(arg, Value) and arg.is_tensor else found.item()
 
 
-def made(call: Call, operands: Sequence[Any], form: Factory) -> Bounded:
+def made(call: Call, operands: Sequence[Any], form: Factory) -> WithErrorBound:
     """Numbers made from scalars, and an index where the form has one."""
     dtype = dtype_attr(call)
     found = exact(call.op.oracle(*(_number(x) for x in operands), **call.attrs), dtype)
-    scalars = [x for x in operands if isinstance(x, Bounded)]
+    scalars = [x for x in operands if isinstance(x, WithErrorBound)]
     carried = sum(float(x.bound) for x in scalars)
     if not is_arithmetic(dtype):
-        return Bounded(found.center, torch.full_like(found.bound, math.inf if carried else 0.0))
+        return WithErrorBound(
+            found.center, torch.full_like(found.bound, math.inf if carried else 0.0)
+        )
     size = magnitude(found.center)
     largest = sum(float(magnitude(x.center)) for x in scalars)
     whole = all(float(x.center).is_integer() for x in scalars)
     if "{i0}" not in form.triton or (whole and bool((size <= 1 / roundoff(dtype)).all())):
-        return Bounded(found.center, found.bound + carried * max(size.numel(), 1))
+        return WithErrorBound(found.center, found.bound + carried * max(size.numel(), 1))
     own = FACTORY_ROUNDINGS * roundoff(dtype) * (size + largest)
-    return Bounded(found.center, own + carried * max(size.numel(), 1))
+    return WithErrorBound(found.center, own + carried * max(size.numel(), 1))
 
 
-def drawn(call: Call, operands: Sequence[Any], form: Random) -> Bounded:
+def drawn(call: Call, operands: Sequence[Any], form: Random) -> WithErrorBound:
     """Random numbers of a seed: the bits are the same, their scaling is rounded."""
     dtype = dtype_attr(call)
     center = exact(call.op.oracle(*(_number(x) for x in operands), **call.attrs), dtype)
     if not form.scaled:
         return center
-    scalars = [x for x in operands[:2] if isinstance(x, Bounded)]
+    scalars = [x for x in operands[:2] if isinstance(x, WithErrorBound)]
     largest = sum(float(magnitude(x.center)) for x in scalars)
     roundings = 4 if form.bounded else NORMAL_ROUNDINGS
     error = roundings * roundoff(compute_dtype(dtype)) * (magnitude(center.center) + largest)
     error = error + sum(float(x.bound) for x in scalars) * (magnitude(center.center) + 1)
     if dtype is not compute_dtype(dtype):
         error = error + 2 * roundoff(dtype) * magnitude(center.center)
-    return Bounded(center.center, error)
+    return WithErrorBound(center.center, error)
 
 
 def _number(operand: Any) -> Any:
     """A scalar as a Python number."""
     if isinstance(operand, tuple):
         return tuple(map(_number, operand))
-    return operand.center.item() if isinstance(operand, Bounded) else operand
+    return operand.center.item() if isinstance(operand, WithErrorBound) else operand

@@ -19,7 +19,7 @@ from ....dtypes import Category, DataType
 from ....ops.accuracy import Accuracy, Pieces
 from .bounded import (
     FLUSHED,
-    Bounded,
+    WithErrorBound,
     distance,
     is_arithmetic,
     magnitude,
@@ -37,35 +37,40 @@ WIDE = 2.0**-7
 Function = Callable[..., torch.Tensor]
 
 
-def as_operand(given: Bounded, dtype: DataType) -> Bounded:
+def as_operand(given: WithErrorBound, dtype: DataType) -> WithErrorBound:
     """An operand cast to the dtype that an op computes in."""
     category = dtype.info.category
     if category is Category.BOOL and given.is_float:
         across = (given.center.abs() <= given.bound) & (given.bound > 0)
-        return Bounded(given.center != 0, torch.zeros_like(given.bound).masked_fill(across, _INF))
+        return WithErrorBound(
+            given.center != 0, torch.zeros_like(given.bound).masked_fill(across, _INF)
+        )
     if not is_arithmetic(dtype):
         return _as_integer(given, dtype)
     # A doubtful Bool is 0 or 1.
     bound = given.bound.clamp(max=1.0) if given.center.dtype is torch.bool else given.bound
-    return rounded(Bounded(given.center.double(), bound), dtype)
+    return rounded(WithErrorBound(given.center.double(), bound), dtype)
 
 
-def _as_integer(given: Bounded, dtype: DataType) -> Bounded:
+def _as_integer(given: WithErrorBound, dtype: DataType) -> WithErrorBound:
     target = dtype.info.torch
     assert target is not None
-    return Bounded(given.center.to(target), given.bound)
+    return WithErrorBound(given.center.to(target), given.bound)
 
 
 def applied(
-    function: Function, operands: Sequence[Bounded | None], computed: DataType, accuracy: Accuracy
-) -> Bounded:
+    function: Function,
+    operands: Sequence[WithErrorBound | None],
+    computed: DataType,
+    accuracy: Accuracy,
+) -> WithErrorBound:
     """The result of an op before it is stored: what the operands' errors do, and its own.
 
     Parameters
     ----------
     function : callable
         The op on float64 tensors.
-    operands : sequence of Bounded
+    operands : sequence of WithErrorBound
         As they are cast for the op; None is one that was not given.
     computed : DataType
         What the op computes in.
@@ -87,14 +92,14 @@ def applied(
         if accuracy.chooses:
             signs = torch.stack([_sign_of_zero(x.center).expand(center.shape) for x in present])
             both = (signs > 0).any(0) & (signs < 0).any(0)
-            return of_either_sign(Bounded(center, bound), both, computed)
+            return of_either_sign(WithErrorBound(center, bound), both, computed)
         if computed is DataType.Float and accuracy.ulps:
             stepwise = function(*(None if x is None else _in_float(x.center) for x in operands))
             # lerp(3e38, -3e38, 0.5) has a difference of -6e38 on the way.
             lost = distance(stepwise.float(), center.float()).isinf()
             bound = bound.masked_fill(lost, _INF)
-        return _with_own_error(Bounded(center, bound), computed, accuracy)
-    return Bounded(center, bound)
+        return _with_own_error(WithErrorBound(center, bound), computed, accuracy)
+    return WithErrorBound(center, bound)
 
 
 _INF = math.inf
@@ -109,13 +114,13 @@ def _in_float(x: torch.Tensor) -> torch.Tensor:
     return x.float() if x.dtype is torch.float64 else x
 
 
-def _widened(operand: Bounded, inner: float) -> Bounded:
+def _widened(operand: WithErrorBound, inner: float) -> WithErrorBound:
     if not inner or not operand.is_float:
         return operand
-    return Bounded(operand.center, operand.bound + inner * magnitude(operand.center))
+    return WithErrorBound(operand.center, operand.bound + inner * magnitude(operand.center))
 
 
-def _points(operand: Bounded | None) -> list[torch.Tensor | None]:
+def _points(operand: WithErrorBound | None) -> list[torch.Tensor | None]:
     """Where an operand is looked at: its center, and where its interval may matter most."""
     if operand is None:
         return [None]
@@ -148,7 +153,7 @@ def _over_pieces(
 
 
 def _decided(
-    center: torch.Tensor, bound: torch.Tensor, operands: Sequence[Bounded]
+    center: torch.Tensor, bound: torch.Tensor, operands: Sequence[WithErrorBound]
 ) -> torch.Tensor:
     """Integers and Bools are sure or not; two floats that may be equal have no known order."""
     if center.is_floating_point():
@@ -166,24 +171,26 @@ def _decided(
     return torch.zeros_like(bound).masked_fill(lost, _INF)
 
 
-def _with_own_error(given: Bounded, computed: DataType, accuracy: Accuracy) -> Bounded:
+def _with_own_error(
+    given: WithErrorBound, computed: DataType, accuracy: Accuracy
+) -> WithErrorBound:
     """The bound with the op's own rounding."""
     unit = roundoff(computed)
     if accuracy.ulps <= 0.5 and not accuracy.coarse:
         if not accuracy.ulps:
             return given
         if computed is DataType.Double:
-            return overflowed(Bounded(given.center, _doubly_rounded(given, unit)), computed)
+            return overflowed(WithErrorBound(given.center, _doubly_rounded(given, unit)), computed)
         return rounded(given, computed)
     # One unit in the last place is at most two roundoffs.
     relative = max(2 * accuracy.ulps * unit, accuracy.coarse)
     own = (magnitude(given.center) + given.bound) * relative
     own = own + accuracy.coarse_floor + FLUSHED * smallest(computed)
     own = torch.where(given.center.isfinite(), own, 0.0)
-    return overflowed(Bounded(given.center, given.bound + own), computed)
+    return overflowed(WithErrorBound(given.center, given.bound + own), computed)
 
 
-def _doubly_rounded(given: Bounded, unit: float) -> torch.Tensor:
+def _doubly_rounded(given: WithErrorBound, unit: float) -> torch.Tensor:
     """The bound of a result in Double, to which the reference may have come by other steps."""
     error = (magnitude(given.center) + given.bound) * unit
     whole = shows_no_rounding(given.center, DataType.Double)

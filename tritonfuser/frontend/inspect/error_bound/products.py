@@ -12,7 +12,7 @@ from ....dtypes import DataType, compute_dtype
 from ....ir import Node
 from ....ops.table import Call
 from .bounded import (
-    Bounded,
+    WithErrorBound,
     distance,
     is_arithmetic,
     magnitude,
@@ -31,7 +31,7 @@ TF32 = 2.0**-11
 """The unit roundoff of the operands of a Float product where torch may round them to TF32."""
 
 
-def product(call: Call, operands: Sequence[Bounded | None], out: DataType) -> Bounded:
+def product(call: Call, operands: Sequence[WithErrorBound | None], out: DataType) -> WithErrorBound:
     """``A @ B``: off by at most ``k u |A| @ |B|``, ``k`` being the length of the rows.
 
     N. Higham, Accuracy and Stability of Numerical Algorithms, section 3.5.
@@ -56,25 +56,27 @@ def product(call: Call, operands: Sequence[Bounded | None], out: DataType) -> Bo
         squares = call.op.oracle(*(None if x is None else x.center**2 for x in operands))
         own = own + 4 * roundoff(out) * squares.sqrt()
     bound = distance(grown, size) + torch.where(center.isfinite(), own, 0.0)
-    found = overflowed(Bounded(center, bound), accumulated)
+    found = overflowed(WithErrorBound(center, bound), accumulated)
     return partly_overflowed(found, center, size, accumulated)
 
 
-def _whole(call: Call, operands: Sequence[Bounded | None], center: torch.Tensor) -> Bounded:
+def _whole(
+    call: Call, operands: Sequence[WithErrorBound | None], center: torch.Tensor
+) -> WithErrorBound:
     """Integers: exact, and undecided where a factor is."""
     known = [None if x is None else torch.ones_like(x.bound) for x in operands]
     marked = [None if x is None else 1.0 + (x.bound != 0) for x in operands]
     doubtful = call.op.oracle(*marked) != call.op.oracle(*known)
     bound = torch.zeros_like(center, dtype=torch.float64).masked_fill(doubtful, math.inf)
-    return Bounded(center, bound)
+    return WithErrorBound(center, bound)
 
 
-def _rounding_of_operands(out: DataType, left: Bounded) -> float:
+def _rounding_of_operands(out: DataType, left: WithErrorBound) -> float:
     allowed = torch.get_float32_matmul_precision() != "highest"
     return 2 * TF32 if out is DataType.Float and left.center.is_cuda and allowed else 0.0
 
 
-def _partial_sums_are_narrow(out: DataType, left: Bounded) -> bool:
+def _partial_sums_are_narrow(out: DataType, left: WithErrorBound) -> bool:
     """Whether cuBLAS may add parts of a product in the dtype of the result."""
     if not left.center.is_cuda:
         return False
@@ -84,7 +86,9 @@ def _partial_sums_are_narrow(out: DataType, left: Bounded) -> bool:
     return out is DataType.BFloat16 and bool(matmul.allow_bf16_reduced_precision_reduction)
 
 
-def tried(call: Call, node: Node, operands: Sequence[Any], narrow: Sequence[Any]) -> list[Bounded]:
+def tried(
+    call: Call, node: Node, operands: Sequence[Any], narrow: Sequence[Any]
+) -> list[WithErrorBound]:
     """The results of an op without a rule, their bounds by trial.
 
     The op is run in float64, in its own dtypes, and with operands moved within their bounds. A
@@ -111,7 +115,7 @@ def tried(call: Call, node: Node, operands: Sequence[Any], narrow: Sequence[Any]
         if not is_arithmetic(dtype):
             lost = doubtful and any(bool(a.any()) for a in apart[1:])
             bound = torch.full(center.shape, math.inf if lost else 0.0, dtype=torch.float64)
-            found.append(Bounded(center, bound.to(center.device)))
+            found.append(WithErrorBound(center, bound.to(center.device)))
             continue
         largest = torch.stack(
             [a[a.isfinite()].max() for a in apart if a.isfinite().any()]
@@ -119,14 +123,14 @@ def tried(call: Call, node: Node, operands: Sequence[Any], narrow: Sequence[Any]
         ).sum()
         bound = torch.full_like(center, float(largest) * MARGIN, dtype=torch.float64)
         bound = torch.where(apart[0].isfinite(), bound, math.inf)
-        wide = Bounded(center.double(), bound)
+        wide = WithErrorBound(center.double(), bound)
         found.append(rounded(wide, compute_dtype(dtype)))
     return found
 
 
-def _undecided(center: torch.Tensor, dtype: DataType) -> Bounded:
+def _undecided(center: torch.Tensor, dtype: DataType) -> WithErrorBound:
     bound = torch.full_like(center, math.inf, dtype=torch.float64)
-    return Bounded(center.double() if is_arithmetic(dtype) else center, bound)
+    return WithErrorBound(center.double() if is_arithmetic(dtype) else center, bound)
 
 
 def _run(call: Call, operands: list[Any]) -> tuple[torch.Tensor, ...]:
@@ -134,16 +138,16 @@ def _run(call: Call, operands: list[Any]) -> tuple[torch.Tensor, ...]:
     return tuple(found) if isinstance(found, tuple | list) else (found,)
 
 
-def _bounded(operands: Sequence[Any]) -> list[Bounded]:
+def _bounded(operands: Sequence[Any]) -> list[WithErrorBound]:
     flat = (item for x in operands for item in (x if isinstance(x, tuple) else (x,)))
-    return [item for item in flat if isinstance(item, Bounded)]
+    return [item for item in flat if isinstance(item, WithErrorBound)]
 
 
 def _part(operand: Any, seed: int = 0) -> Any:
     """The center of an operand, or a number of its interval."""
     if isinstance(operand, tuple):
         return tuple(_part(item, seed) for item in operand)
-    if not isinstance(operand, Bounded):
+    if not isinstance(operand, WithErrorBound):
         return operand
     if not seed or not operand.is_float:
         return operand.center

@@ -19,14 +19,16 @@ from ....ops.pointwise.constructors import as_tensor
 from ....ops.table import Call, Library, Scatter, View
 from ....ops.typing_rules import operand_types
 from ..oracle import last_uses
-from .bounded import Bounded, exact, is_arithmetic, stored
+from .bounded import WithErrorBound, exact, is_arithmetic, stored
 from .moved import drawn, made, moved, scattered
 from .pointwise import applied, as_operand
 from .products import product, tried
 from .sums import chosen, moments, multiplied, summed
 
 
-def propagated(fusion: Fusion, inputs: dict[Value, Any], overflows: bool = True) -> list[Bounded]:
+def propagated(
+    fusion: Fusion, inputs: dict[Value, Any], overflows: bool = True
+) -> list[WithErrorBound]:
     """The outputs of a fusion of real numbers with their bounds.
 
     Parameters
@@ -51,7 +53,7 @@ def propagated(fusion: Fusion, inputs: dict[Value, Any], overflows: bool = True)
     return [walk.known[out.value] for out in fusion.outputs]
 
 
-def _given(value: Value, given: Any) -> Bounded:
+def _given(value: Value, given: Any) -> WithErrorBound:
     return exact(as_tensor(given), value.dtype)
 
 
@@ -61,7 +63,7 @@ class _Walk:
     def __init__(self, narrow: frozenset[Value], overflows: bool) -> None:
         self.narrow = narrow
         self.overflows = overflows
-        self.known: dict[Value, Bounded] = {}
+        self.known: dict[Value, WithErrorBound] = {}
 
     def run(self, node: Node) -> None:
         call = as_call(node)
@@ -78,7 +80,7 @@ class _Walk:
         return self.dtype(compute_dtype(dtype))
 
     def operands(self, call: Call) -> list[Any]:
-        """Bounded tensors and numbers, tuples of them, None, and ints for extents."""
+        """Tensors and numbers with their bounds, tuples of them, None, and ints for extents."""
         kinds = [param.kind for param in call.op.params if param.kind.is_operand]
         return [self._operand(arg, kind) for arg, kind in zip(call.args, kinds, strict=True)]
 
@@ -93,7 +95,7 @@ class _Walk:
 
     # -- rules ---------------------------------------------------------------
 
-    def pointwise(self, node: Node, call: Call) -> list[Bounded]:
+    def pointwise(self, node: Node, call: Call) -> list[WithErrorBound]:
         form = call.op.form
         assert isinstance(form, Pointwise)
         typing = form.typing(operand_types([arg for arg in call.args if arg is not None]))
@@ -118,7 +120,7 @@ class _Walk:
         found = applied(function, operands, computed, accuracy)
         return [stored(found, computed, self.dtype(node.out.dtype))]
 
-    def reduction(self, node: Node, call: Call) -> list[Bounded]:
+    def reduction(self, node: Node, call: Call) -> list[WithErrorBound]:
         form, (given, *_) = call.op.form, self.operands(call)
         assert isinstance(form, Reduction | Scan)
 
@@ -135,31 +137,31 @@ class _Walk:
         rule = summed if form.identity == "zero" else multiplied
         return [rule(given, along, joined, self.computed(node.out.dtype))]
 
-    def moments(self, node: Node, call: Call) -> list[Bounded]:
+    def moments(self, node: Node, call: Call) -> list[WithErrorBound]:
         (given,) = self.operands(call)
         count = math.prod(given.center.shape[d] for d in call.dims())
         return moments(given, call.dims(), count, self.dtype(node.out.dtype))
 
-    def view(self, node: Node, call: Call) -> list[Bounded]:
+    def view(self, node: Node, call: Call) -> list[WithErrorBound]:
         form = call.op.form
         assert isinstance(form, View | Scatter)
         rule = scattered if isinstance(form, Scatter) else moved
         return [rule(call, self.operands(call), form.indices)]
 
-    def factory(self, node: Node, call: Call) -> list[Bounded]:
+    def factory(self, node: Node, call: Call) -> list[WithErrorBound]:
         form = call.op.form
         assert isinstance(form, Factory)
         return [made(call, self.operands(call), form)]
 
-    def random(self, node: Node, call: Call) -> list[Bounded]:
+    def random(self, node: Node, call: Call) -> list[WithErrorBound]:
         form = call.op.form
         assert isinstance(form, Random)
         return [drawn(call, self.operands(call), form)]
 
-    def materialize(self, node: Node, call: Call) -> list[Bounded]:
+    def materialize(self, node: Node, call: Call) -> list[WithErrorBound]:
         return [self.operands(call)[0]]
 
-    def library(self, node: Node, call: Call) -> list[Bounded]:
+    def library(self, node: Node, call: Call) -> list[WithErrorBound]:
         form = call.op.form
         assert isinstance(form, Library)
         operands = self.operands(call)
@@ -170,7 +172,7 @@ class _Walk:
         return tried(call, node, plain, [_narrow(arg, x) for arg, x in pairs])
 
 
-_RULES: dict[type, Callable[[_Walk, Node, Call], list[Bounded]]] = {
+_RULES: dict[type, Callable[[_Walk, Node, Call], list[WithErrorBound]]] = {
     Pointwise: _Walk.pointwise,
     Reduction: _Walk.reduction,
     Scan: _Walk.reduction,
@@ -184,7 +186,7 @@ _RULES: dict[type, Callable[[_Walk, Node, Call], list[Bounded]]] = {
 }
 
 
-def _number(const: Const) -> Bounded:
+def _number(const: Const) -> WithErrorBound:
     return exact(
         as_tensor(const.value), DataType.Double if isinstance(const.value, float) else const.dtype
     )
@@ -195,14 +197,14 @@ def _wide(attr: Any) -> Any:
     return DataType.Double if isinstance(attr, DataType) and is_arithmetic(attr) else attr
 
 
-def _whole(call: Call, given: Bounded, center: torch.Tensor) -> Bounded:
+def _whole(call: Call, given: WithErrorBound, center: torch.Tensor) -> WithErrorBound:
     """Integers and Bools, joined: one that is undecided makes the result undecided."""
     dims = call.dims() if isinstance(call.op.form, Reduction) else None
     if dims is not None:
         bound = given.bound.sum(dims)
     else:
         bound = given.bound.cumsum(_dim(call))
-    return Bounded(center, torch.zeros_like(bound).masked_fill(bound > 0, math.inf))
+    return WithErrorBound(center, torch.zeros_like(bound).masked_fill(bound > 0, math.inf))
 
 
 def _dim(call: Call) -> int:
@@ -221,7 +223,7 @@ def _count(call: Call, x: torch.Tensor, out: Value) -> int:
 def _unbounded(arg: Arg, operand: Any) -> Any:
     """Scalars as Python numbers."""
     is_scalar = isinstance(arg, Const) or (isinstance(arg, Value) and not arg.is_tensor)
-    return operand.center.item() if is_scalar and isinstance(operand, Bounded) else operand
+    return operand.center.item() if is_scalar and isinstance(operand, WithErrorBound) else operand
 
 
 def _narrow(arg: Arg, operand: Any) -> Any:

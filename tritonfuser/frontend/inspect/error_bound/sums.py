@@ -15,7 +15,7 @@ import torch
 
 from ....dtypes import DataType
 from .bounded import (
-    Bounded,
+    WithErrorBound,
     distance,
     magnitude,
     of_either_sign,
@@ -41,7 +41,7 @@ def additions(count: int) -> float:
     return math.ceil(math.log2(count)) + count / TILE if count > 1 else 0.0
 
 
-def summed(given: Bounded, along: Along, count: int, computed: DataType) -> Bounded:
+def summed(given: WithErrorBound, along: Along, count: int, computed: DataType) -> WithErrorBound:
     """The sums of ``count`` elements each; exact where no partial sum needs to be rounded."""
     center, size = along(given.center), along(magnitude(given.center))
     carried = along(given.bound)
@@ -51,7 +51,7 @@ def summed(given: Bounded, along: Along, count: int, computed: DataType) -> Boun
     grid = unit * torch.exp2(torch.frexp(size).exponent.double())
     own = torch.where(_all_multiples(given.center, along, grid, size), 0.0, own)
     own = torch.where(center.isfinite(), own, 0.0)
-    found = overflowed(Bounded(center, carried + own), computed)
+    found = overflowed(WithErrorBound(center, carried + own), computed)
     # Of -0.0 alone: a kernel may begin with 0.0, and with the first of them.
     minus = ((given.center == 0) & given.center.signbit()).double()
     both = (along(minus) > 0) & (along(1 - minus) == 0)
@@ -70,8 +70,8 @@ def _all_multiples(
 
 
 def partly_overflowed(
-    found: Bounded, center: torch.Tensor, size: torch.Tensor, computed: DataType
-) -> Bounded:
+    found: WithErrorBound, center: torch.Tensor, size: torch.Tensor, computed: DataType
+) -> WithErrorBound:
     """Undecided where partial sums may overflow otherwise than the sum does.
 
     A finite sum is in doubt where all summands of one sign may overflow; an infinite one where
@@ -88,10 +88,12 @@ def partly_overflowed(
     # The summands of the other sign; in the sums one that is far larger hides them.
     others = (size - apart) / 2 + HIDDEN * size
     risky = torch.where(apart <= largest, size > largest, others > largest)
-    return Bounded(found.center, found.bound.masked_fill(risky, math.inf))
+    return WithErrorBound(found.center, found.bound.masked_fill(risky, math.inf))
 
 
-def multiplied(given: Bounded, along: Along, count: int, computed: DataType) -> Bounded:
+def multiplied(
+    given: WithErrorBound, along: Along, count: int, computed: DataType
+) -> WithErrorBound:
     """The products of ``count`` elements each, in any order."""
     center, size = along(given.center), along(given.center.abs())
     grown = along(given.center.abs() + given.bound)
@@ -107,10 +109,10 @@ def multiplied(given: Bounded, along: Along, count: int, computed: DataType) -> 
     risky = (peak > torch.finfo(target).max) & center.isfinite()
     # Of a factor that may be any number nothing is known: the product of flags is 0.
     risky = risky | (along((~given.bound.isinf()).double()) == 0)
-    return overflowed(Bounded(center, bound.masked_fill(risky, math.inf)), computed)
+    return overflowed(WithErrorBound(center, bound.masked_fill(risky, math.inf)), computed)
 
 
-def chosen(given: Bounded, along: Along, dtype: DataType) -> Bounded:
+def chosen(given: WithErrorBound, along: Along, dtype: DataType) -> WithErrorBound:
     """The greatest or the smallest elements: as far off as the interval's ends."""
     center, zero = along(given.center), given.center == 0
     step = given.bound.masked_fill(given.bound.isinf(), math.nan)
@@ -119,10 +121,12 @@ def chosen(given: Bounded, along: Along, dtype: DataType) -> Bounded:
     both = along(torch.where(zero, signed, given.center)) == along(
         torch.where(zero, -signed, given.center)
     )
-    return of_either_sign(Bounded(center, torch.maximum(*ends)), both, dtype)
+    return of_either_sign(WithErrorBound(center, torch.maximum(*ends)), both, dtype)
 
 
-def moments(given: Bounded, dims: tuple[int, ...], count: int, dtype: DataType) -> list[Bounded]:
+def moments(
+    given: WithErrorBound, dims: tuple[int, ...], count: int, dtype: DataType
+) -> list[WithErrorBound]:
     """Means, sums of squared deviations and counts.
 
     Moments of parts are joined by the formulas of T. Chan, G. Golub and R. LeVeque, Updating
@@ -149,8 +153,8 @@ def moments(given: Bounded, dims: tuple[int, ...], count: int, dtype: DataType) 
     flat = [torch.sum(t, dims) for t in (mean, drifts, squares, error)]
     total = torch.sum(size, dims)
     found = [
-        partly_overflowed(overflowed(Bounded(*pair), dtype), flat[0], total, dtype)
+        partly_overflowed(overflowed(WithErrorBound(*pair), dtype), flat[0], total, dtype)
         for pair in (flat[:2], flat[2:])
     ]
     counts = torch.full(flat[0].shape, count, dtype=torch.int64, device=x.device)
-    return [*found, Bounded(counts, torch.zeros_like(flat[0]))]
+    return [*found, WithErrorBound(counts, torch.zeros_like(flat[0]))]

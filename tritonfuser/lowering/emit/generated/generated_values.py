@@ -15,7 +15,7 @@ from ...access.reads import Read
 from ..expressions import cast_text, triton_name
 from ..memory.repeated_loads import RepeatWriter
 from ..names import Name, Repeat
-from .random_words import WORDS, Run, run_along, scaled
+from .random_words import WORDS, DrawnRun, run_along, scaled
 
 
 class GeneratedValues:
@@ -109,7 +109,7 @@ class GeneratedValues:
         )
         return ", ".join(texts)
 
-    def _run(self, form: Random, run: Run, drawn: str, shape: str) -> str:
+    def _run(self, form: Random, run: DrawnRun, drawn: str, shape: str) -> str:
         """Random numbers of a tile's neighbours, several at a time."""
         if run.dim is not None:
             counter = self.repeats.offset(run.counter, Repeat(run.tile, run.count))

@@ -29,7 +29,7 @@ PAIR = 2 * WORDS
 
 
 @dataclass(frozen=True)
-class Run:
+class DrawnRun:
     """Neighbours along a tile that are drawn together.
 
     Attributes
@@ -58,7 +58,7 @@ class Run:
         return self.rest // WORDS + Affine(((within, 1),))
 
 
-def run_along(position: Affine, tiles: tuple[Tile, ...]) -> Run | None:
+def run_along(position: Affine, tiles: tuple[Tile, ...]) -> DrawnRun | None:
     """The tile along which a position grows one by one, if its elements lie in registers.
 
     Four words are those of four neighbours where the position is a multiple of four at each start
@@ -76,15 +76,15 @@ def run_along(position: Affine, tiles: tuple[Tile, ...]) -> Run | None:
     return None if short else run
 
 
-def _along_axis(position: Affine, tile: Tile) -> Run | None:
+def _along_axis(position: Affine, tile: Tile) -> DrawnRun | None:
     """The run of a position that grows along all of a tile."""
     rest = without(position, tile.axis)
     if rest is None:
         return None
-    return Run(tile, rest, WORDS if _begins_counters(rest) else PAIR)
+    return DrawnRun(tile, rest, WORDS if _begins_counters(rest) else PAIR)
 
 
-def _along_dim(position: Affine, tile: Tile) -> Run | None:
+def _along_dim(position: Affine, tile: Tile) -> DrawnRun | None:
     """The run of a position that grows along the last of the dims of a tile."""
     mine = [(d, step) for d, step in position.terms if d.base == tile.axis]
     dims = [(d, step) for d, step in mine if not is_known_multiple(d.div, WORDS)]
@@ -98,7 +98,7 @@ def _along_dim(position: Affine, tile: Tile) -> Run | None:
     once = is_known_equal(step, 1) and is_known_equal(dim.div, 1)
     if not (whole and once) or varies or tile.axis in others.axes():
         return None
-    return Run(tile, rest, WORDS, dim) if _begins_counters(rest) else None
+    return DrawnRun(tile, rest, WORDS, dim) if _begins_counters(rest) else None
 
 
 def _begins_counters(rest: Affine) -> bool:

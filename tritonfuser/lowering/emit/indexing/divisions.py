@@ -13,7 +13,7 @@ from math import inf
 from ....device import VECTOR_BYTES
 from ....dtypes import DataType
 from ....symbolic.index_expr import Axis, Base, Digit
-from ....symbolic.loaded_index import Loaded
+from ....symbolic.loaded_index import LoadedIndex
 from ....symbolic.queries import is_known_equal, is_known_less, is_known_multiple, known_divisor
 from ....symbolic.sizes import as_atom, is_size
 from ...device_lib.division_functions import LEAST_DIVISOR
@@ -133,4 +133,4 @@ def _is_open(base: Base, divisor: int) -> bool:
     What is read at run time may be negative.
     """
     least = is_known_less(LEAST_DIVISOR - 1, divisor)
-    return is_size(divisor) and least and not isinstance(base, Loaded)
+    return is_size(divisor) and least and not isinstance(base, LoadedIndex)

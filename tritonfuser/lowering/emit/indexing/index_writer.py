@@ -8,7 +8,7 @@ from ....dtypes import DataType
 from ....shapes.index_map import Guard
 from ....shapes.memory import INT32_LIMIT
 from ....symbolic.index_expr import Affine, Axis, Base, Bounded, Digit, digit
-from ....symbolic.loaded_index import Loaded
+from ....symbolic.loaded_index import LoadedIndex
 from ....symbolic.queries import is_known_equal, is_known_less
 from ....symbolic.sizes import hint, is_size
 from ....symbolic.substitution import strip_bounds
@@ -25,7 +25,7 @@ from .tile_text import TileText
 class IndexWriter:
     """Writes index expressions. Each digit of an axis gets one variable.
 
-    Values that an expression reads at run time (``Loaded``) must be bound in ``writer`` before.
+    Indices that are read at run time (``LoadedIndex``) must be bound in ``writer`` before.
 
     Parameters
     ----------
@@ -165,12 +165,12 @@ class IndexWriter:
         is_open = is_size(quotient.div)
         return self._divisions.define(quotient, text, wanted, dims) if is_open else text
 
-    def loaded(self, base: Loaded) -> Name:
+    def loaded(self, base: LoadedIndex) -> Name:
         """A value read at run time, which is bound, as an index that is safe to use."""
         return self._loaded.index(base)
 
     def _base(self, base: Base) -> str:
-        if isinstance(base, Loaded):
+        if isinstance(base, LoadedIndex):
             found = self.loaded(base)
             short = self.wide and found.dtype.info.bits < 64
             return f"{found.text}.to(tl.int64)" if short else found.text

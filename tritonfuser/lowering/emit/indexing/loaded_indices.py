@@ -7,7 +7,7 @@ from dataclasses import replace
 from ....dtypes import DataType
 from ....errors import SourceLoc
 from ....shapes.memory import INT32_LIMIT
-from ....symbolic.loaded_index import Indexed, Loaded, Outside
+from ....symbolic.loaded_index import Indexed, LoadedIndex, Outside
 from ....symbolic.queries import is_known_less
 from ....symbolic.sizes import hint
 from ...access.reads import Guards, Read
@@ -40,7 +40,7 @@ class LoadedIndexWriter:
         self.masks = masks
         self.check_bounds = check_bounds
 
-    def index(self, loaded: Loaded) -> Name:
+    def index(self, loaded: LoadedIndex) -> Name:
         """A value read at run time, which is bound, as an index that is safe to use."""
         value = self.writer.find(loaded.key)
         assert value is not None, "an index is written before the value it reads"
@@ -82,7 +82,7 @@ class LoadedIndexWriter:
         return run.repeat.mask(run.number, self.masks.name(dims - {name}, guards)) or "True"
 
 
-def _of_run(scope: Scope, name: Name, run: Run, mask: str, loaded: Loaded) -> Name:
+def _of_run(scope: Scope, name: Name, run: Run, mask: str, loaded: LoadedIndex) -> Name:
     """Write an index that neighbours have in common once for each run of them, and spread it."""
     assert loaded.dim is not None
     each = replace(name, text=f"{name.text}_lane")

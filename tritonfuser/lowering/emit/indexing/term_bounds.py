@@ -19,7 +19,7 @@ from types import MappingProxyType
 from ....shapes.index_map import Guard
 from ....shapes.memory import INT32_LIMIT
 from ....symbolic.index_expr import Affine, Axis, Base, Digit
-from ....symbolic.loaded_index import Loaded
+from ....symbolic.loaded_index import LoadedIndex
 from ....symbolic.queries import (
     assume_at_most,
     is_implied_less,
@@ -177,7 +177,7 @@ class _Limits:
     def _most(self, item: Digit, ends: Mapping[Digit | Base, int]) -> int:
         """The upper bound of a digit where it is used; 0 for a loaded value without a dim."""
         base = item.base
-        if isinstance(base, Loaded):
+        if isinstance(base, LoadedIndex):
             most = 0 if base.dim is None else base.dim.extent - 1
         else:
             most = self._above(base) if isinstance(base, Affine) else base.extent - 1

@@ -23,7 +23,7 @@ class AxesWriter:
 
     def write(self) -> None:
         """Write the program's range along each axis that is not moved by a loop."""
-        self._tell_bounds()
+        self._assume_bounds()
         if self.nest.row_split is not None:
             self._programs_of_a_row(self.nest.row_split)
         else:
@@ -68,7 +68,7 @@ class AxesWriter:
             return f"{first}{tile.name}_start // {count} + {within}"
         return f"{first}{tile.start // count} + {within}" if tile.is_behind else f"{first}{within}"
 
-    def _tell_bounds(self) -> None:
+    def _assume_bounds(self) -> None:
         nest, terms = self.nest, self.index.terms
         for tile in nest.tiles:
             split = nest.row_split

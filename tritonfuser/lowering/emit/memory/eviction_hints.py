@@ -19,7 +19,7 @@ ends of them again. H200, 32 definitions with such steps: 1.009 times the speed 
 these loads (geometric mean; 0.971 to 1.041)."""
 
 
-def in_short_steps(reads: Iterable[Read], loop: Tile, fusion: Fusion) -> frozenset[str]:
+def loaded_in_short_steps(reads: Iterable[Read], loop: Tile, fusion: Fusion) -> frozenset[str]:
     """The tensors that lie along a loop, and of whose rows a step loads few bytes."""
     found = set[str]()
     for read in reads:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from ....dtypes import DataType
 from ....shapes.index_map import Guard
 from ....symbolic.index_expr import Affine, Axis, Digit, digit
-from ....symbolic.loaded_index import Loaded
+from ....symbolic.loaded_index import LoadedIndex
 from ....symbolic.queries import is_known_equal
 from ....symbolic.sizes import is_size
 from ...tile.tile import Tile
@@ -118,7 +118,7 @@ class RepeatWriter:
         axis = self.axis(repeat)
 
         def by_run(item: Digit) -> Digit:
-            if isinstance(item.base, Loaded):
+            if isinstance(item.base, LoadedIndex):
                 return Digit(self._index(item.base), item.div, item.mod)
             if item.base != repeat.tile.axis:
                 return item
@@ -126,7 +126,7 @@ class RepeatWriter:
 
         return Affine(tuple((by_run(d), step) for d, step in offset.terms), offset.const)
 
-    def _index(self, loaded: Loaded) -> Axis:
+    def _index(self, loaded: LoadedIndex) -> Axis:
         """An index that is read at run time, by the variable that has it for each run."""
         run = self.index.loaded(loaded).run
         assert run is not None and loaded.dim is not None

@@ -23,7 +23,7 @@ Part = tuple[MemberTile, Name]
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
+class CrossThreadReduction:
     """A block that is reduced across threads.
 
     Attributes
@@ -49,18 +49,18 @@ class Exchange:
 
 def across_tiles(form: Reduction, parts: Sequence[Part]) -> str:
     """The reduction of all tiles of a row, as text. The first tile is that of whole blocks."""
-    return joined(form, exchanges(form, parts))
+    return joined(form, cross_thread_reductions(form, parts))
 
 
-def exchanges(form: Reduction, parts: Sequence[Part]) -> list[Exchange]:
+def cross_thread_reductions(form: Reduction, parts: Sequence[Part]) -> list[CrossThreadReduction]:
     """The blocks to reduce across threads. Their results combine to the reduction of the row."""
     together, others = _by_all_threads(_with_blocks(form, parts))
-    found = [Exchange(tile, name.text, tile.shape(name.dims)) for tile, name in others]
+    found = [CrossThreadReduction(tile, name.text, tile.shape(name.dims)) for tile, name in others]
     if together:
         (tile, _), *_ = together
         lanes = [_of_threads(form, *part) for part in together]
         rows = tile.shape(frozenset().union(*(name.dims - {t.tile.name} for t, name in together)))
-        found.insert(0, Exchange(tile, _joined(form, lanes), f"threads of {rows}"))
+        found.insert(0, CrossThreadReduction(tile, _joined(form, lanes), f"threads of {rows}"))
     return found
 
 
@@ -81,7 +81,7 @@ def _is_as_wide(tile: Tile, blocks: Tile) -> bool:
     return known and (tile.width, tile.place) == (blocks.width, blocks.place)
 
 
-def joined(form: Reduction, exchanged: Sequence[Exchange]) -> str:
+def joined(form: Reduction, exchanged: Sequence[CrossThreadReduction]) -> str:
     """The reductions of several blocks combined, as text."""
     return _joined(form, [each.text(form) for each in exchanged])
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from ....ops.forms import Reduction
 from ..lines import Summed
 from ..names import Name
-from .by_thread import Exchange, across_tiles, exchanges, joined
+from .by_thread import CrossThreadReduction, across_tiles, cross_thread_reductions, joined
 from .member_tile import Finish, MemberTile
 from .moments_results import SUM
 
@@ -41,7 +41,7 @@ def _total_of(tile: MemberTile, form: Reduction, operand: Name, mark: str = "") 
     """A block reduced, joined with the peeled tiles of its rows."""
     peeled = tile.peeled_tiles()
     rest = [t.operand(t.identity(form.identity)) for t in peeled]
-    parts = exchanges(form, [(tile, operand), *zip(peeled, rest, strict=True)])
+    parts = cross_thread_reductions(form, [(tile, operand), *zip(peeled, rest, strict=True)])
     text, dims = joined(form, parts), tile.result_dims(operand, rest)
     held = operand.held if form.identity in ("lowest", "highest") else None
     if text == operand.text and tile.in_loop:
@@ -52,7 +52,7 @@ def _total_of(tile: MemberTile, form: Reduction, operand: Name, mark: str = "") 
     return replace(found, held=held)
 
 
-def _summed(part: Exchange) -> Summed:
+def _summed(part: CrossThreadReduction) -> Summed:
     tile = part.tile
     text = SUM.across.format(x=part.block, axis=tile.dim)
     return Summed(text, part.block, part.shape, tile.dtype, tile.dim)

@@ -21,7 +21,7 @@ from ..rewriting import is_copy, is_positive_zero, rewritten
 from .merged_slices import has_slices_to_merge
 
 
-class Piece(NamedTuple):
+class PaddedPiece(NamedTuple):
     """Where a tensor lies along a dim, and what it is cast to, in the order of the casts."""
 
     start: int
@@ -36,12 +36,12 @@ class PaddedSum(NamedTuple):
     ----------
     dim : int
         The dim.
-    pieces : tuple of Piece
+    pieces : tuple of PaddedPiece
         The tensors, in the order in which they are added.
     """
 
     dim: int
-    pieces: tuple[Piece, ...]
+    pieces: tuple[PaddedPiece, ...]
 
 
 def concatenate_padded(fusion: Fusion) -> Fusion:
@@ -116,15 +116,17 @@ def _of_pad(node: Node) -> PaddedSum | None:
     inside = is_known_less(-1, before) and is_known_less(
         before + value.tensor.sizes[dim] - 1, sizes[dim]
     )
-    return PaddedSum(dim, (Piece(before, value),)) if inside else None
+    return PaddedSum(dim, (PaddedPiece(before, value),)) if inside else None
 
 
-def _is_roll(fusion: Fusion, pieces: Sequence[Piece], dim: int, rolls: Container[Value]) -> bool:
+def _is_roll(
+    fusion: Fusion, pieces: Sequence[PaddedPiece], dim: int, rolls: Container[Value]
+) -> bool:
     values = [piece.value for piece in pieces]
     return all(value in rolls for value in values) or has_slices_to_merge(fusion, values, dim)
 
 
-def _in_order(padded: PaddedSum, size: int) -> Sequence[Piece] | None:
+def _in_order(padded: PaddedSum, size: int) -> Sequence[PaddedPiece] | None:
     """The pieces one behind the other, where they fill a dim and none overlap; else None."""
     pieces = sorted(padded.pieces, key=lambda piece: hint(piece.start))
     end = 0

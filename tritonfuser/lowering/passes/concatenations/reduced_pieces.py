@@ -31,7 +31,7 @@ _MOST_READS = 500
 """Reads that are followed at most: a chain of stencils has more."""
 
 
-class Pieces(NamedTuple):
+class ConcatenatedOperand(NamedTuple):
     """Where the operand of a reduction is pieced together.
 
     Attributes
@@ -52,7 +52,7 @@ class Pieces(NamedTuple):
     concatenated: frozenset[Value]
 
 
-def pieces_of(fusion: Fusion, node: Node) -> Pieces | None:
+def pieces_of(fusion: Fusion, node: Node) -> ConcatenatedOperand | None:
     """Where the operand of a reduction is pieced together, if it is.
 
     Along a dim that the reduction keeps, where there is one.
@@ -65,7 +65,7 @@ def pieces_of(fusion: Fusion, node: Node) -> Pieces | None:
         values = found[dim, inner, length]
         ends = sorted({end for value in values for end in _ends(fusion.producers[value])})
         if 1 < len(ends) <= _MOST_PIECES:
-            return Pieces(dim, inner, tuple(ends), frozenset(values))
+            return ConcatenatedOperand(dim, inner, tuple(ends), frozenset(values))
     return None
 
 
@@ -125,7 +125,9 @@ def _ends(cat: Node) -> Iterator[int]:
     return accumulate(part.tensor.sizes[dim] for part in parts)
 
 
-def _in_pieces(fusion: Fusion, node: Node, found: Pieces, builder: GraphBuilder) -> Value:
+def _in_pieces(
+    fusion: Fusion, node: Node, found: ConcatenatedOperand, builder: GraphBuilder
+) -> Value:
     """The result of a reduction from those of its pieces."""
     call = as_call(node)
     form, reduced, operand = call.op.form, set(call.dims()), call.value("arg")
@@ -158,7 +160,7 @@ def _in_pieces(fusion: Fusion, node: Node, found: Pieces, builder: GraphBuilder)
 
 
 def _sliced(
-    fusion: Fusion, operand: Value, dim: int, found: Pieces, builder: GraphBuilder
+    fusion: Fusion, operand: Value, dim: int, found: ConcatenatedOperand, builder: GraphBuilder
 ) -> Iterator[Value]:
     """The pieces of an operand: the tensors themselves where it is the concatenation of them."""
     if found.concatenated == {operand}:

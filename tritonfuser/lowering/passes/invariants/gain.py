@@ -14,7 +14,7 @@ from ....device import LEAST_KERNEL_S, DeviceProperties
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Balance:
-    """The cost of an area (``areas.py``), with and without some values in memory.
+    """The cost of a component (``components.py``), with and without some values in memory.
 
     Attributes
     ----------

@@ -18,11 +18,11 @@ from ....symbolic.choices import choose, env_among
 from ....symbolic.sizes import hint
 from ...access.aliases import requested_order
 from ...access.rough_instructions import is_fused, load_instructions
-from ..redundant_nodes import drop_dead
+from ..redundant_nodes import eliminate_dead_code
 from ..rewriting import viewed_results
 from ..substitution import Substitution, next_free, rebuilt
-from .areas import Area, areas_of
 from .candidates import candidates
+from .components import Component, components_of
 from .counts import Computed, computed
 from .exact_dtypes import narrowed
 from .gain import Balance, gain
@@ -55,20 +55,22 @@ def choose_invariants(fusion: Fusion, device: DeviceProperties) -> tuple[str, ..
 
     before, after = computed(fusion), computed(fusion, stores)
     chosen: list[str] = []
-    for area in areas_of(fusion) if after.materialized else ():
-        stored = [node.out for node in area.nodes if node.out in after.materialized]
-        if stored and pays(_balance(area, stored, before, after), device):
+    for component in components_of(fusion) if after.materialized else ():
+        stored = [node.out for node in component.nodes if node.out in after.materialized]
+        if stored and pays(_balance(component, stored, before, after), device):
             chosen += [value.name for value in stored]
     return tuple(chosen)
 
 
-def _balance(area: Area, stored: Iterable[Value], before: Computed, after: Computed) -> Balance:
-    """What the kernels of an area compute and move before and after values are materialized."""
+def _balance(
+    component: Component, stored: Iterable[Value], before: Computed, after: Computed
+) -> Balance:
+    """What the kernels of a component compute and move before and after values are materialized."""
     return Balance(
-        bytes_moved=area.bytes_moved(before),
-        instructions=area.instructions(before),
+        bytes_moved=component.bytes_moved(before),
+        instructions=component.instructions(before),
         stored_bytes=sum(v.tensor.numel * v.dtype.info.bytes for v in stored),
-        instructions_after=area.instructions(after),
+        instructions_after=component.instructions(after),
     )
 
 
@@ -156,4 +158,4 @@ def materialize_invariants(fusion: Fusion, names: Collection[str]) -> Fusion:
         builder.nodes.append(values.node(node))
         if is_fused(node) and node.out.name in order:
             store(node.out, node.loc)
-    return drop_dead(rebuilt(fusion, builder.nodes, values))
+    return eliminate_dead_code(rebuilt(fusion, builder.nodes, values))

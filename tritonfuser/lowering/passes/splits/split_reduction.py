@@ -17,7 +17,7 @@ from ....ops.forms import Contraction, Moments, Reduction, Scan
 from ....ops.mma import product_bias, product_sizes
 from ....ops.table import Call
 from ..constant_folding import neutral
-from ..redundant_nodes import drop_dead
+from ..redundant_nodes import eliminate_dead_code
 from ..substitution import next_free, renumber
 from .combine_partials import (
     FirstStep,
@@ -61,7 +61,7 @@ def split_reductions(fusion: Fusion, parts: Mapping[Value, Parts]) -> TwoSteps:
         builder.loc = node.loc
         if not _split_node(node, parts.get(node.out, 1), builder, first_steps):
             builder.nodes.append(node)
-    made = drop_dead(Fusion(fusion.inputs, tuple(builder.nodes), fusion.outputs))
+    made = eliminate_dead_code(Fusion(fusion.inputs, tuple(builder.nodes), fusion.outputs))
     return TwoSteps(made, frozenset(step.partial for step in first_steps.values()))
 
 

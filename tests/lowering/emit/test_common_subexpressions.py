@@ -12,8 +12,8 @@ import torch
 from tests.lowering.graphs import noise
 from tests.lowering.harness import check, lowered, texts
 from tritonfuser import DataType as D
-from tritonfuser.lowering.emit.common_values import without_repeats
-from tritonfuser.lowering.emit.line_passes import without_unused
+from tritonfuser.lowering.emit.common_subexpressions import eliminate_common_subexpressions
+from tritonfuser.lowering.emit.line_passes import eliminate_dead_lines
 from tritonfuser.lowering.emit.lines import Line
 from tritonfuser.lowering.product_policy import ProductPolicy
 
@@ -21,7 +21,7 @@ from tritonfuser.lowering.product_policy import ProductPolicy
 def tidy(*given: str) -> list[str]:
     """Lines without repeats, indented by four blanks a block."""
     lines = [Line(text.strip(), depth=(len(text) - len(text.lstrip())) // 4) for text in given]
-    return ["    " * line.depth + line.text for line in without_repeats(lines)]
+    return ["    " * line.depth + line.text for line in eliminate_common_subexpressions(lines)]
 
 
 def test_a_value_has_the_first_name():
@@ -75,7 +75,7 @@ def test_running_results_that_nobody_reads_are_dropped():
         Line("for i in range(4):"),
         *(Line(text, depth=1) for text in ("a = a + 1", "b += a", "c = c + b", "f(a)")),
     ]
-    assert [line.text for line in without_unused(lines)] == [
+    assert [line.text for line in eliminate_dead_lines(lines)] == [
         *("a = tl.full([], 0.0, tl.float32)", "for i in range(4):", "a = a + 1", "f(a)")
     ]
 

@@ -8,7 +8,7 @@ import torch
 
 from tests.lowering.harness import H200, lowered, record
 from tritonfuser import DataType
-from tritonfuser.lowering.refine.waists import waists
+from tritonfuser.lowering.refine.bottlenecks import bottlenecks
 from tritonfuser.ops.builder import as_call
 from tritonfuser.ops.forms import Random
 
@@ -33,7 +33,7 @@ def normed_columns(fd: Any, x: Any) -> Any:
 def test_what_a_dropout_keeps_is_narrower_than_its_random_numbers() -> None:
     fusion = lowered(dropped, [torch.empty(SHAPE, device="meta")], H200).segmented.fusion
     (kept,) = (node.out for node in fusion.nodes if node.op == "lt")
-    assert kept in [*waists(fusion)]
+    assert kept in [*bottlenecks(fusion)]
 
 
 def test_numbers_that_several_ops_use_are_in_memory_themselves() -> None:
@@ -43,7 +43,7 @@ def test_numbers_that_several_ops_use_are_in_memory_themselves() -> None:
 
     fusion = lowered(body, [torch.empty(SHAPE, device="meta")], H200).segmented.fusion
     (drawn,) = (n.out for n in fusion.nodes if isinstance(as_call(n).op.form, Random))
-    assert drawn in [*waists(fusion)]
+    assert drawn in [*bottlenecks(fusion)]
 
 
 def test_a_dropout_that_kernels_draw_again_is_one_byte_an_element() -> None:

@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from .line_passes import WORD, assigned_names, without_unused, words_in
+from .line_passes import WORD, assigned_names, eliminate_dead_lines, words_in
 from .lines import Line
 
 _VALUE = re.compile(r"([A-Za-z_]\w*) = (.*)", re.DOTALL)
@@ -29,14 +29,14 @@ _READING_MEMORY = frozenset(
 """Words of texts that may give another value the second time."""
 
 
-def tidied(lines: Sequence[Line]) -> list[Line]:
+def without_redundancy(lines: Sequence[Line]) -> list[Line]:
     """The lines of a function, each needed, and each value computed once."""
-    return without_repeats(without_unused(lines))
+    return eliminate_common_subexpressions(eliminate_dead_lines(lines))
 
 
-def without_repeats(lines: Sequence[Line]) -> list[Line]:
+def eliminate_common_subexpressions(lines: Sequence[Line]) -> list[Line]:
     """The lines of a function without those that compute what a name has already."""
-    return _Numbering(lines).lines()
+    return _ValueNumbering(lines).lines()
 
 
 @dataclass
@@ -47,7 +47,7 @@ class _Block:
     known: dict[tuple[str, ...], str] = field(default_factory=dict)
 
 
-class _Numbering:
+class _ValueNumbering:
     """Walks over the lines; a name has another version behind each line that assigns to it."""
 
     def __init__(self, lines: Sequence[Line]) -> None:

@@ -1,4 +1,4 @@
-"""``Times``: the segmentations of a fusion that were tried, with their predicted times."""
+"""``TimedChoices``: the segmentations of a fusion that were tried, with their predicted times."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FEWEST_TRIED = 8
 
 
 @dataclass(frozen=True)
-class Times:
+class TimedChoices:
     """The segmentations of choices with their times, each made once.
 
     Attributes
@@ -44,7 +44,7 @@ class Times:
         The segmentations that were made; the first is the heuristics'.
     most : float
         Most segmentations to make beside the first.
-    goes_on : callable
+    should_continue : callable
         Whether there is time for another one.
     """
 
@@ -53,12 +53,12 @@ class Times:
     make: Callable[[Choice], SegmentedFusion]
     known: dict[Choice, TimedKernels]
     most: float = inf
-    goes_on: Callable[[], bool] = lambda: True
+    should_continue: Callable[[], bool] = lambda: True
 
     @property
     def may_try(self) -> bool:
         """Whether the time for another segmentation is left."""
-        return len(self.known) <= self.most and self.goes_on()
+        return len(self.known) <= self.most and self.should_continue()
 
     def __call__(self, choice: Choice) -> TimedKernels:
         if choice not in self.known:

@@ -1,4 +1,7 @@
-"""Areas of a fusion: connected nodes between tensors in memory, which may share kernels."""
+"""The connected components of a fusion between tensors in memory, whose ops may share kernels.
+
+An op that no kernel computes and a reduction separate components.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ from .counts import Computed
 
 
 @dataclass
-class Area:
+class Component:
     """A connected component of the elementwise ops and views of a fusion.
 
     Attributes
@@ -53,8 +56,8 @@ class Area:
         return total
 
 
-def areas_of(fusion: Fusion) -> list[Area]:
-    """All areas of a fusion (union-find over operands)."""
+def components_of(fusion: Fusion) -> list[Component]:
+    """All components of a fusion (union-find over operands)."""
     leaders: dict[Value, Value] = {}
     nodes = [node for node in fusion.nodes if is_fused(node) and node.out.is_tensor]
     for node in nodes:
@@ -62,19 +65,19 @@ def areas_of(fusion: Fusion) -> list[Area]:
         for operand in node.operands():
             if operand in leaders:
                 leaders[_leader(leaders, operand)] = node.out
-    found: dict[Value, Area] = {}
+    found: dict[Value, Component] = {}
     for node in nodes:
-        area = found.setdefault(_leader(leaders, node.out), Area())
-        area.nodes.append(node)
+        component = found.setdefault(_leader(leaders, node.out), Component())
+        component.nodes.append(node)
         inputs = (v for v in node.operands() if v.is_tensor and v not in leaders)
-        area.loaded.update(dict.fromkeys(inputs))
+        component.loaded.update(dict.fromkeys(inputs))
         if _is_stored(fusion, node.out):
-            area.stored.append(node.out)
+            component.stored.append(node.out)
     return list(found.values())
 
 
 def _leader(leaders: Mapping[Value, Value], value: Value) -> Value:
-    """The representative of a value's area."""
+    """The representative of a value's component."""
     while leaders[value] != value:
         value = leaders[value]
     return value

@@ -1,4 +1,4 @@
-"""The waists of a graph: values that hold what is computed before them in the fewest bytes.
+"""The bottlenecks of a graph: values that hold what is computed before them in the fewest bytes.
 
 They are where a chain of pointwise ops of one operand has the narrowest dtype: before a reduction
 or a view, at a value that several ops use, and behind random numbers, of which a dropout needs one
@@ -18,8 +18,8 @@ from ..access.node_kinds import is_reducer
 from ..access.rough_instructions import is_fused
 
 
-def waists(fusion: Fusion) -> Iterator[Value]:
-    """The waists of a graph, some of them more than once."""
+def bottlenecks(fusion: Fusion) -> Iterator[Value]:
+    """The bottlenecks of a graph, some of them more than once."""
     for node in fusion.nodes:
         form = as_call(node).op.form
         if isinstance(form, Random):
