@@ -32,9 +32,10 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 COMMAND = re.compile(r"(python -m|make) ")
 TARGET = re.compile(r"^([\w-]+):", re.MULTILINE)
 ELSEWHERE = {
-    "architecture.md": "tests/lowering writes its stages; its pictures are no programs",
+    "architecture.md": "tests/test_architecture.py runs its stages; its pictures are no programs",
+    "kernels.md": "its pictures are no programs",
 }
-"""Pages whose blocks another test holds."""
+"""Pages whose blocks are no programs, or are held by another test."""
 
 
 @dataclass(frozen=True)
