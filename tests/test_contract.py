@@ -21,7 +21,7 @@ from tests.e2e.checking import assert_same, copied
 from tests.e2e.ops import calls as many
 from tests.e2e.ops.every_op import calls_of
 from tests.e2e.ops.samples import DRAWN, SCALARS
-from tests.e2e.ops.test_torch_library import example, narrow_calls
+from tests.e2e.ops.test_narrow_precision import example, narrow_calls
 from tritonfuser import DataType, FusionDefinition, TensorView, Val
 from tritonfuser.errors import UnsupportedDeviceError
 from tritonfuser.frontend.record.operators import Operators

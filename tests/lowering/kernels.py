@@ -9,6 +9,12 @@ from tritonfuser.ir import Dim, ScalarType, TensorType, Value
 from tritonfuser.lowering.kernel_source import KernelArg, KernelSource
 
 HEADER = "import triton\nimport triton.language as tl\n\n\n"
+TARGETS = ("sm_80", "sm_90", "sm_100", "gfx942")
+
+
+def aligned(source, value=True):
+    """For each argument whether it is a multiple of 16 bytes: all alike."""
+    return (value,) * len(source.args)
 
 
 def tensor(name, dtype=DataType.Float, number=0, size=1024):

@@ -9,7 +9,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from tests.e2e.ops.test_torch_library import assert_near, definition, drawn, run
+from tests.e2e.ops.library_calls import assert_near, definition, drawn, run
 from tritonfuser import DataType, FusionDefinition
 from tritonfuser.errors import DefinitionError, InputError
 
