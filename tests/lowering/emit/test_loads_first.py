@@ -14,7 +14,7 @@ from tests.lowering.sass import disassembled
 from tritonfuser import DataType
 from tritonfuser.lowering.build import compile_kernel
 from tritonfuser.lowering.emit.lines import Line
-from tritonfuser.lowering.emit.load_order import in_steps, loads_first
+from tritonfuser.lowering.emit.load_order import in_loop_bodies, loads_first
 
 BESIDES = ("x = ", "r = ", "x_mask = ", "r_mask = ", "x0 = ", "x1 = ")
 
@@ -161,7 +161,7 @@ def test_loads_of_each_step_come_before_what_it_computes():
     given = [
         Line(text.lstrip("|"), depth=text.startswith("|")) for text in STEPS.split("\n") if text
     ]
-    found = [line.text.split(" = ")[0] for line in in_steps(loads_first, given)]
+    found = [line.text.split(" = ")[0] for line in in_loop_bodies(loads_first, given)]
     loop = "for r_start in range(0, 8, 4):"
     assert found == ["acc", loop, "r", "a", "r0", "c", "b", "d", "e", "acc", "z"]
 

@@ -16,20 +16,22 @@ from ...symbolic.sizes import is_size
 from .names import Name
 
 
-def filled(
+def pointwise_text(
     node: Node,
     form: Pointwise,
     names: list[Name],
     dtypes: tuple[DataType, ...],
     computed: DataType,
 ) -> str:
-    """The expression with its operands' names put in."""
+    """The text of a pointwise op: its template with the names of its operands."""
     operands = zip(as_call(node).op.params, node.args, strict=False)
     params = [param.name for param, arg in operands if arg is not None]
     template = form.expression(dtypes[0], last_value(node))
     simple = any(not n.literal and n.dtype is d for n, d in zip(names, dtypes, strict=True))
     texts = {
-        param: name.text if not name.literal or _adapts(name, simple, template) else typed(name)
+        param: name.text
+        if not name.literal or _adapts(name, simple, template)
+        else typed_literal(name)
         for param, name in zip(params, names, strict=True)
     }
     return _subtracted(template.format(**texts, dtype=triton_name(computed)))
@@ -93,7 +95,7 @@ def number(const: Const, dtype: DataType, passed: DataType = DataType.Int32) -> 
     return Name(literal(const, dtype), dtype, literal=True)
 
 
-def typed(name: Name) -> str:
+def typed_literal(name: Name) -> str:
     """A literal as an expression of its dtype."""
     return f"tl.full([], {name.text}, {triton_name(name.dtype)})"
 

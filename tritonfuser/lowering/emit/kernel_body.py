@@ -24,14 +24,14 @@ from .body import Body
 from .indexing.tile_axes import AxesWriter
 from .kernel_writers import KernelFacts, KernelWriters
 from .lines import Line
-from .load_order import crossing_first, in_steps, loads_first, main_fastest
+from .load_order import crossing_first, in_loop_bodies, loads_first, main_fastest
 from .memory.eviction_hints import loaded_in_short_steps, with_evictions
 from .memory.loop_prefetch import LoopSteps, with_prefetch
 from .memory.prefetch import is_prefetched, prefetch
 from .names import Name
 from .pass_plan import Pass, PassPlan, plan_passes
 from .reductions.joint_sums import sums_together
-from .reductions.member_tile import Finish
+from .reductions.member_tile import AfterLoop
 from .reductions.online_softmax import OnlineSoftmax
 
 
@@ -80,7 +80,7 @@ class KernelBody(Body):
         params = self.segment.kernel_params
         threads = params.num_warps * NVIDIA_WARP_SIZE
         reorder = loads_first if self.nest.loads_first else partial(crossing_first, threads=threads)
-        lines = in_steps(reorder, lines) if self.nest.loop else reorder(lines)
+        lines = in_loop_bodies(reorder, lines) if self.nest.loop else reorder(lines)
         if params.prefetches:
             return with_prefetch(lines, self._steps)
         return sums_together(lines) if params.num_warps > 1 else lines
@@ -185,7 +185,7 @@ class KernelBody(Body):
             for at in maps[1:] if along_row else ():
                 self.writers.stores.write(store, at)
 
-    def _reduce(self, member: Member) -> Finish:
+    def _reduce(self, member: Member) -> AfterLoop:
         pair = self._online.get(member.node.out)
         if pair is not None:
             return pair.write(member)

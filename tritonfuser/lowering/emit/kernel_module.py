@@ -31,7 +31,7 @@ from .segment_function import (
     segment_function,
     without_pipeline_if_checked,
 )
-from .shared_launch import Finish, counters_of, finish_lines, shared_launch_lines
+from .shared_launch import FinishedSegment, counters_of, finish_lines, shared_launch_lines
 
 
 def emit(tiled: TiledSegment, context: EmitContext, terms: TermBounds) -> KernelSource:
@@ -115,7 +115,8 @@ def _single_segment(facts: KernelFacts, tiled: TiledSegment) -> KernelContent:
     replacing, body = in_place(facts.fusion, tiled, writer, body)
     fresh = frozenset(tiled.outputs)
     lasts = [
-        Finish(segment_function(facts, last, fresh), arrivals) for last, arrivals in tiled.finishing
+        FinishedSegment(segment_function(facts, last, fresh), arrivals)
+        for last, arrivals in tiled.finishing
     ]
     helpers = tuple(last.function for last in lasts)
     body = [*(body or [Line("pass")]), *finish_lines(lasts)]
@@ -175,7 +176,7 @@ def _overlap(segment: Segment) -> list[Line]:
 
 
 def kernel_name(segment: Segment, others: Iterable[str] = ()) -> str:
-    """``s0_inner_persistent_max_sub_exp_sum``: scheduler and the first few telling ops.
+    """``s0_inner_persistent_max_sub_exp_sum``: scheduler and the first few characteristic ops.
 
     ``s0_reduction_sum_then_s1``: it finishes ``s1`` too; ``..._and_s1``: it computes both.
     """

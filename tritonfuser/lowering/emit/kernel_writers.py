@@ -26,7 +26,7 @@ from .memory.staged_rows import StagedRows
 from .memory.stores import StoreWriter
 from .names import Name
 from .reductions.forms import reduce_member
-from .reductions.member_tile import Finish, ReductionContext
+from .reductions.member_tile import AfterLoop, ReductionContext
 from .values import ValueWriter
 from .writer import Writer
 
@@ -130,7 +130,7 @@ class KernelWriters:
         self.reductions = ReductionContext(facts.segment, nest, self.values)
         self._members = {out: m for m in facts.segment.members for out in m.node.outs}
 
-    def reduce(self, member: Member, maps: RowMaps) -> Finish:
+    def reduce(self, member: Member, maps: RowMaps) -> AfterLoop:
         """Write a reduction or scan; returns a function that writes the lines after its loop."""
         return reduce_member(self.reductions, member, maps)
 

@@ -27,7 +27,7 @@ Pass = Callable[[Sequence[Line]], list[Line]]
 """A pass that reorders lines."""
 
 
-def in_steps(reorder: Pass, lines: Sequence[Line]) -> list[Line]:
+def in_loop_bodies(reorder: Pass, lines: Sequence[Line]) -> list[Line]:
     """Apply a pass to the body of each loop. Lines outside of loops stay where they are."""
     found: list[Line] = []
     for in_loop, group in groupby(lines, key=lambda line: line.depth > 0):

@@ -28,7 +28,7 @@ from .segment_function import PROGRAM, SegmentFunction
 
 
 @dataclass(frozen=True)
-class Finish:
+class FinishedSegment:
     """A segment that the last programs of a kernel compute, and which programs those are."""
 
     function: SegmentFunction
@@ -62,38 +62,38 @@ def shared_launch_lines(parts: Sequence[tuple[SegmentFunction, int]]) -> list[Li
 # --- segments that the last programs finish ------------------------------------------------------
 
 
-def finish_lines(lasts: Iterable[Finish]) -> list[Line]:
+def finish_lines(lasts: Iterable[FinishedSegment]) -> list[Line]:
     """What a kernel ends with: its programs arrive at counters, and the last ones finish more."""
     lines: list[Line] = []
     start = 0
     for last in lasts:
-        meeting = last.arrivals
-        found = _counter(meeting)
+        arrivals = last.arrivals
+        found = _counter(arrivals)
         counter = "0" if found is None else f"{last.function.segment.name}_counter"
         if found is not None:
             lines.append(Line(f"{counter} = {found}"))
         places = [str(n) for n in (counter, start) if str(n) != "0"]
         where = " + ".join([ARRIVALS, *places])
-        lines.append(Line(f"if is_last({where}, {meeting.programs}):"))
+        lines.append(Line(f"if is_last({where}, {arrivals.programs}):"))
         lines += _tiles(last, counter)
-        start = start + meeting.counters
+        start = start + arrivals.counters
     return lines
 
 
-def _counter(meeting: Arrivals) -> str | None:
+def _counter(arrivals: Arrivals) -> str | None:
     """Where a program arrives: ``tl.program_id(0) // 512 * 16 + tl.program_id(0) % 16``."""
-    if is_known_equal(meeting.counters, 1):
+    if is_known_equal(arrivals.counters, 1):
         return None
     program = "tl.program_id(0)"
-    if is_known_equal(meeting.step, 1):
-        return f"{program} // {meeting.programs}"
-    if is_known_equal(meeting.counters, meeting.step):
-        return f"{program} % {meeting.step}"
-    apart = f"{program} // {meeting.programs * meeting.step} * {meeting.step}"
-    return f"{apart} + {program} % {meeting.step}"
+    if is_known_equal(arrivals.step, 1):
+        return f"{program} // {arrivals.programs}"
+    if is_known_equal(arrivals.counters, arrivals.step):
+        return f"{program} % {arrivals.step}"
+    apart = f"{program} // {arrivals.programs * arrivals.step} * {arrivals.step}"
+    return f"{apart} + {program} % {arrivals.step}"
 
 
-def _tiles(last: Finish, counter: str) -> list[Line]:
+def _tiles(last: FinishedSegment, counter: str) -> list[Line]:
     """The tiles of a counter, one after another."""
     count = last.arrivals.tiles
     if is_known_equal(count, 1):
@@ -106,7 +106,7 @@ def _tiles(last: Finish, counter: str) -> list[Line]:
     ]
 
 
-def counters_of(lasts: Sequence[Finish]) -> ArrivalCounters | None:
+def counters_of(lasts: Sequence[FinishedSegment]) -> ArrivalCounters | None:
     """The counters of a kernel; None where it finishes nothing."""
     if not lasts:
         return None

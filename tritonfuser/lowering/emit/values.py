@@ -22,7 +22,15 @@ from ...symbolic.sizes import is_integer
 from ..access.node_kinds import is_reducer
 from ..access.reads import Read, merge_guards, reads, sources_of
 from ..access.rounded_casts import RoundedCasts
-from .expressions import cast_text, filled, last_value, number, typed, unchanged, zero
+from .expressions import (
+    cast_text,
+    last_value,
+    number,
+    pointwise_text,
+    typed_literal,
+    unchanged,
+    zero,
+)
 from .generated.generated_values import GeneratedValues, operands_by_name
 from .memory.masked_loads import after_op
 from .memory.repeated_loads import RepeatWriter
@@ -180,7 +188,7 @@ class ValueWriter:
         out = node.out.dtype
         run = common_run(names)
         each = names if run is None else [name.run.each if name.run else name for name in names]
-        text = filled(node, form, each, typing.operands, typing.computed)
+        text = pointwise_text(node, form, each, typing.operands, typing.computed)
         same = unchanged(text, names)
         if same is not None and same.dtype is out:
             return same
@@ -266,7 +274,9 @@ class ValueWriter:
 
     def _as_tensor(self, node: Node, number: Name) -> Name:
         """A literal as a variable of its dtype, since functions and casts take no literals."""
-        return self.writer.define(node.out, typed(number), frozenset(), number.dtype, node.loc)
+        return self.writer.define(
+            node.out, typed_literal(number), frozenset(), number.dtype, node.loc
+        )
 
     def _source(self, node: Node, source: Source, read: Read) -> Name:
         dtype = node.out.dtype

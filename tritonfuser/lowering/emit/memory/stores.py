@@ -11,7 +11,7 @@ from ...access.reads import Guards
 from ...access.traffic import offset_of
 from ...segments.store import Store
 from ...tile.axis_map import AxisMap
-from ..expressions import cast_text, typed
+from ..expressions import cast_text, typed_literal
 from ..indexing.addresses import address, with_max_contiguous
 from ..lines import Line
 from ..names import Name
@@ -149,7 +149,7 @@ class StoreWriter:
         if store.source is None:
             return self.values.read(store.read)
         name = self.values.operand(store.source, store.value.dtype, store.read)
-        return replace(name, text=typed(name)) if name.literal else name
+        return replace(name, text=typed_literal(name)) if name.literal else name
 
     def _is_column(self, dims: frozenset[str]) -> bool:
         """Whether a block over these axes is ``[X, 1]``."""

@@ -9,12 +9,12 @@ from ....ops.builder import as_call
 from ....ops.forms import Moments, Reduction, Scan
 from ...segments.member import Member
 from ...tile.axis_map import RowMaps
-from .member_tile import Finish, MemberTile, ReductionContext
+from .member_tile import AfterLoop, MemberTile, ReductionContext
 from .moments_tile import moments_tile
 from .reduce_tile import reduce_tile
 from .scan_tile import scan_tile
 
-_WRITERS: dict[type[Any], Callable[[MemberTile, Any], Finish | None]] = {
+_WRITERS: dict[type[Any], Callable[[MemberTile, Any], AfterLoop | None]] = {
     Reduction: reduce_tile,
     Moments: moments_tile,
     Scan: scan_tile,
@@ -27,12 +27,12 @@ def whole_row(context: ReductionContext, member: Member, maps: RowMaps) -> Membe
     return MemberTile(context, member, maps.blocks, peeled)
 
 
-def reduce_member(context: ReductionContext, member: Member, maps: RowMaps) -> Finish:
+def reduce_member(context: ReductionContext, member: Member, maps: RowMaps) -> AfterLoop:
     """Write a member: once for a row it reduces, else for each tile of the row.
 
     Returns
     -------
-    Finish
+    AfterLoop
         Writes what comes behind the loop; nothing where it reduces along no loop.
     """
     form = as_call(member.node).op.form

@@ -23,7 +23,7 @@ from ..names import Name
 from ..values import ValueWriter
 from ..writer import Writer
 
-Finish = Callable[[], None]
+AfterLoop = Callable[[], None]
 """Writes what comes behind the loop that a reduction runs in."""
 
 

@@ -9,7 +9,7 @@ from ....symbolic.sizes import is_size
 from ...tile.tile import Tile
 from ..names import Name
 from .by_thread import Part, across_tiles
-from .member_tile import Finish, MemberTile
+from .member_tile import AfterLoop, MemberTile
 from .moments_results import SUM, bind_moments, member_extent, peeled_parts, square
 from .thread_lanes import Lanes, lanes_of_row
 
@@ -31,7 +31,7 @@ class _LaneState:
     share: str
 
 
-def moments_loop(tile: MemberTile, operand: Name) -> Finish:
+def moments_loop(tile: MemberTile, operand: Name) -> AfterLoop:
     """Mean and M2 in lanes, from step to step; what is returned combines them behind the loop."""
     mean, m2, _ = tile.member.node.outs
     lanes = _lanes(tile)

@@ -6,12 +6,12 @@ from ....ops.forms import Moments
 from ....symbolic.sizes import is_size
 from ..names import Name
 from .by_thread import Part, across_tiles
-from .member_tile import Finish, MemberTile
+from .member_tile import AfterLoop, MemberTile
 from .moments_loop import moments_loop
 from .moments_results import SUM, bind_moments, member_extent, peeled_parts, square
 
 
-def moments_tile(tile: MemberTile, form: Moments) -> Finish | None:
+def moments_tile(tile: MemberTile, form: Moments) -> AfterLoop | None:
     """Mean and sum of squared deviations: in two passes over registers, or lane by lane.
 
     In a loop each lane keeps count, mean and M2 of what it has seen (Welford, Note on a method

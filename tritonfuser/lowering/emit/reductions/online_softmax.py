@@ -10,7 +10,7 @@ from ....ir import Value
 from ...access.reads import Read
 from ...segments.member import Member
 from .forms import whole_row
-from .member_tile import Finish, ReductionContext
+from .member_tile import AfterLoop, ReductionContext
 from .thread_lanes import lanes_of_row
 
 
@@ -41,11 +41,11 @@ class OnlineSoftmax:
     def _top_read(self) -> Read:
         return Read(self._top, self.maximum.at.index(self.maximum.member.index))
 
-    def write(self, member: Member) -> Finish:
+    def write(self, member: Member) -> AfterLoop:
         """Write the maximum, or a sum of exponentials; returns what writes the lines behind it."""
         return self._maximum() if member is self.maximum.member else self._sum(member)
 
-    def _maximum(self) -> Finish:
+    def _maximum(self) -> AfterLoop:
         """The greatest of each lane so far, bound as the maximum while the loop runs."""
         tile, lowest = self.maximum, self.maximum.identity("lowest")
         operand = tile.operand(lowest)
@@ -67,7 +67,7 @@ class OnlineSoftmax:
 
         return finish
 
-    def _sum(self, member: Member) -> Finish:
+    def _sum(self, member: Member) -> AfterLoop:
         """A sum of exponentials, rescaled whenever a lane meets a greater number."""
         tile = whole_row(self.context, member, self.context.nest.maps)
         operand = tile.operand("0.0")

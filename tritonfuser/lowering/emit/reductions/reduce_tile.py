@@ -8,11 +8,11 @@ from ....ops.forms import Reduction
 from ..lines import Summed
 from ..names import Name
 from .by_thread import CrossThreadReduction, across_tiles, cross_thread_reductions, joined
-from .member_tile import Finish, MemberTile
+from .member_tile import AfterLoop, MemberTile
 from .moments_results import SUM
 
 
-def reduce_tile(tile: MemberTile, form: Reduction) -> Finish | None:
+def reduce_tile(tile: MemberTile, form: Reduction) -> AfterLoop | None:
     """``tv5 = tl.sum(tv4, 1)[:, None]``, or an accumulator block and its sum after the loop."""
     if not tile.in_loop:
         tile.bind(tile.out, row_total(tile, form))
