@@ -150,6 +150,7 @@ def test_views_and_copies_of_packed_types_are_taken():
     with FusionDefinition() as fd:
         x = packed(fd)
         fd.add_output(fd.ops.set(fd.ops.permute(fd.ops.reshape(x, [4, 3]), [1, 0])))
+    assert [node.op for node in fd.fusion.ir.nodes] == ["reshape", "permute", "set"]
 
 
 @pytest.mark.parametrize("high", [math.nan, math.inf, -math.inf])

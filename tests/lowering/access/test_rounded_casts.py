@@ -104,7 +104,8 @@ def test_no_number_is_converted_by_itself(
 @pytest.mark.parametrize("arch", ["sm_90", "gfx942"])
 def test_few_elements_compile(arch: str, elements: int) -> None:
     given = [torch.empty(elements, 1, dtype=torch.bfloat16, device="meta")]
-    record(directly, given).compile_for(arch, given)
+    (report,) = record(directly, given).compile_for(arch, given)
+    assert report.spill_bytes == 0
 
 
 @pytest.mark.gpu

@@ -173,7 +173,7 @@ def test_of_products(rows, columns, depth):
 def test_they_compile(define):
     x = meta(LIMIT - 1, dtype=torch.bfloat16)
     for source in kernels(recorded(define, x), [x]):
-        compile_kernel(source, "sm_90", (True,) * len(source.args))
+        assert compile_kernel(source, "sm_90", (True,) * len(source.args)).asm["ptx"]
 
 
 def test_loops_of_more_than_31_bits_have_steps():
@@ -242,7 +242,7 @@ def test_the_stride_of_a_dim_of_one_position():
         fd.add_output(fd.ops.neg(fd.ops.index_select(x, index, 0)))
 
     (source,) = kernels(recorded(define, x, index), [x, index])
-    compile_kernel(source, "sm_90", (True,) * len(source.args))
+    assert compile_kernel(source, "sm_90", (True,) * len(source.args)).asm["ptx"]
 
 
 def test_products_compile():
@@ -251,7 +251,7 @@ def test_products_compile():
 
     a, b = (meta(*shape, dtype=torch.bfloat16) for shape in ((LIMIT - 1, 16), (16, 16)))
     for source in kernels(recorded(define, a, b), [a, b], options=PRODUCTS):
-        compile_kernel(source, "sm_90", (True,) * len(source.args))
+        assert compile_kernel(source, "sm_90", (True,) * len(source.args)).asm["ptx"]
 
 
 def test_the_check_finds_what_is_not_asked():

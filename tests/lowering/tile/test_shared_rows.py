@@ -168,7 +168,8 @@ def test_it_compiles_and_spills_nothing(case, arch):
 
 def test_it_compiles_for_amd():
     source = long_rows(size=(256, 20480)).sources[0]
-    compile_kernel(source, "gfx942", tuple(arg.is_tensor for arg in source.args))
+    kernel = compile_kernel(source, "gfx942", tuple(arg.is_tensor for arg in source.args))
+    assert kernel.asm["amdgcn"]
 
 
 def test_sums_that_depend_on_one_another_are_not_shared():
