@@ -58,11 +58,11 @@ class IterDomain(Statement, Unpicklable):
 
     __slots__ = (
         "_definition",
+        "_dim",
         "_expanded",
         "_kind",
         "_line",
         "_parts",
-        "_place",
         "_span",
         "_swizzled",
         "_type",
@@ -72,13 +72,13 @@ class IterDomain(Statement, Unpicklable):
     def __init__(
         self,
         container: Container,
-        place: int,
+        dim: int,
         kind: Text,
         length: Extent,
         expanded: Extent | None = None,
     ) -> None:
         super().__init__(container)
-        self._place = place
+        self._dim = dim
         self._kind = kind
         self._span = length
         self._expanded = expanded
@@ -89,9 +89,9 @@ class IterDomain(Statement, Unpicklable):
         self._swizzled = False
 
     @property
-    def place(self) -> int:
+    def dim(self) -> int:
         """The dim of the tensor that it is, or is a part of."""
-        return self._place
+        return self._dim
 
     @property
     def line(self) -> SourceLoc:
@@ -169,7 +169,7 @@ class IterDomain(Statement, Unpicklable):
 
     def as_partial(self, reduced: bool) -> IterDomain:
         """This loop in a tensor of partial results, which reduces it or keeps it."""
-        return IterDomain(self.container, self._place, "r" if reduced else "i", self._span)
+        return IterDomain(self.container, self._dim, "r" if reduced else "i", self._span)
 
     def swizzle(self) -> None:
         """Let each device begin its steps at another one."""
@@ -219,7 +219,7 @@ class IterDomain(Statement, Unpicklable):
     def __repr__(self) -> Text:
         kind = _LETTERS.get(self._type, "S")
         stretched = f" ex {self._expanded.text}" if self._expanded is not None else ""
-        return f"{self._kind}{kind}{self._place}{{{self._span.text}{stretched}}}"
+        return f"{self._kind}{kind}{self._dim}{{{self._span.text}{stretched}}}"
 
 
 _LETTERS = {
@@ -245,7 +245,7 @@ class Split(Expr):
         self._source = of
         self._factor = factor
         self._inner_split = inner_split
-        self._parts = [IterDomain(of.container, of._place, of._kind, length) for length in spans]
+        self._parts = [IterDomain(of.container, of._dim, of._kind, length) for length in spans]
         for part in self._parts:
             part._definition = self
         of._parts = self

@@ -62,7 +62,7 @@ class MergedDomain(IterDomain):
     def __init__(self, merge: Merge) -> None:
         outer, inner = merge.outer(), merge.inner()
         kind = "r" if outer.is_reduction() else "i"
-        super().__init__(merge.container, outer.place, kind, _product(outer, inner))
+        super().__init__(merge.container, outer.dim, kind, _product(outer, inner))
         self._merge = merge
 
     def definition(self) -> Any:

@@ -88,10 +88,10 @@ class Expr(Statement, Unpicklable, ABC):
     def outputs(self) -> list[Any]:
         """What it makes."""
 
-    def input(self, place: int) -> Any:
+    def input(self, index: int) -> Any:
         """One of ``inputs()``."""
-        return self.inputs()[place]
+        return self.inputs()[index]
 
-    def output(self, place: int) -> Any:
+    def output(self, index: int) -> Any:
         """One of ``outputs()``."""
-        return self.outputs()[place]
+        return self.outputs()[index]

@@ -50,22 +50,22 @@ class TensorDomain(Statement, Unpicklable):
         """The loops, outermost first."""
         return [*self._loop]
 
-    def axis(self, place: int) -> IterDomain:
+    def axis(self, dim: int) -> IterDomain:
         """One of the loops; negative numbers count from the last."""
-        return self._loop[self._wrap("axis", place)]
+        return self._loop[self._wrap("axis", dim)]
 
-    def split(self, place: int, factor: Any, inner_split: bool) -> None:
+    def split(self, dim: int, factor: Any, inner_split: bool) -> None:
         """Replace a loop by its outer and inner part."""
-        place = self._wrap("split", place)
+        dim = self._wrap("split", dim)
         count = _constant(factor)
-        old = self._loop[place]
+        old = self._loop[dim]
         if count is None or count < 1 or old.is_parallelized():
             raise DefinitionError(
                 f"split: expected a constant factor of 1 or more and a serial dim, "
                 f"got factor {factor} and dim {old}",
                 loc=user_line(),
             )
-        self._loop[place : place + 1] = old.split_in_two(count, inner_split)
+        self._loop[dim : dim + 1] = old.split_in_two(count, inner_split)
 
     def merge(self, outer: int, inner: int) -> None:
         """Replace two loops by one over both, at the place of the outer one."""
@@ -80,9 +80,9 @@ class TensorDomain(Statement, Unpicklable):
         self._loop[outer] = merged(one, two)
         del self._loop[inner]
 
-    def swizzle(self, place: int, kind: Any) -> None:
+    def swizzle(self, dim: int, kind: Any) -> None:
         """Let each device begin the steps of a loop at another one; results are the same."""
-        loop = self._loop[self._wrap("swizzle1d", place)]
+        loop = self._loop[self._wrap("swizzle1d", dim)]
         if kind not in MESH_TYPES or loop.is_device_dim():
             raise DefinitionError(
                 f"swizzle1d: expected a loop that is on no mesh and a mesh type, "
@@ -92,29 +92,29 @@ class TensorDomain(Statement, Unpicklable):
             )
         loop.swizzle()
 
-    def partial(self, places: Sequence[int]) -> TensorDomain:
+    def partial(self, dims: Sequence[int]) -> TensorDomain:
         """Reduce some of the reduced loops first; the domain of those partial results."""
-        expect("rfactor", LISTED, places)
-        taken = {self._wrap("rfactor", place) for place in places}
-        kept = [place for place, loop in enumerate(self._loop) if place not in taken]
-        if not taken or not all(self._loop[place].is_reduction() for place in taken):
+        expect("rfactor", LISTED, dims)
+        taken = {self._wrap("rfactor", dim) for dim in dims}
+        kept = [dim for dim, loop in enumerate(self._loop) if dim not in taken]
+        if not taken or not all(self._loop[dim].is_reduction() for dim in taken):
             raise DefinitionError(
-                f"rfactor: expected loops that are reduced, got {[*places]} of {self}",
+                f"rfactor: expected loops that are reduced, got {[*dims]} of {self}",
                 loc=user_line(),
-                hint="Split a reduced dim, and give the place of one part.",
+                hint="Split a reduced dim, and give the dim of one part.",
             )
-        if not any(self._loop[place].is_reduction() for place in kept):
+        if not any(self._loop[dim].is_reduction() for dim in kept):
             raise DefinitionError(
-                f"rfactor: nothing is left to reduce in {self} without {[*places]}",
+                f"rfactor: nothing is left to reduce in {self} without {[*dims]}",
                 loc=user_line(),
-                hint="Split a reduced dim, and give the place of one part.",
+                hint="Split a reduced dim, and give the dim of one part.",
             )
-        loops = [loop.as_partial(place in taken) for place, loop in enumerate(self._loop)]
-        self._loop = [self._loop[place] for place in kept]
+        loops = [loop.as_partial(dim in taken) for dim, loop in enumerate(self._loop)]
+        self._loop = [self._loop[dim] for dim in kept]
         return TensorDomain(self.container, loops)
 
     def reorder(self, moves: Mapping[int, int] | Sequence[int]) -> None:
-        """Permute the loops: ``{old: new}``, or all old places in their new order."""
+        """Permute the loops: ``{old: new}``, or all old dims in their new order."""
         expect("reorder", (Mapping, *LISTED), moves)
         rank = len(self._loop)
         order = [*moves]
@@ -122,25 +122,25 @@ class TensorDomain(Statement, Unpicklable):
             taken = {self._wrap("reorder", old): new for old, new in moves.items()}
             wanted = {self._wrap("reorder", new): old for old, new in taken.items()}
             others = (d for d in range(rank) if d not in taken)
-            # Of two moved to one place one is lost; the check below finds that.
+            # Of two moved to one dim one is lost; the check below finds that.
             found = [wanted[d] if d in wanted else next(others, None) for d in range(rank)]
-            order = [place for place in found if place is not None]
-        order = [self._wrap("reorder", place) for place in order]
+            order = [dim for dim in found if dim is not None]
+        order = [self._wrap("reorder", dim) for dim in order]
         if sorted(order) != list(range(rank)):
             raise DefinitionError(
                 f"reorder: {moves} is no reordering of {rank} dims", loc=user_line()
             )
-        self._loop = [self._loop[place] for place in order]
+        self._loop = [self._loop[dim] for dim in order]
 
     def allocate(
         self, domain: Sequence[IterDomain], contiguity: bool | Sequence[bool | None]
     ) -> None:
         """Check that the given memory order is that of the loops; there is no other effect."""
         expect("set_allocation_domain", LISTED, domain)
-        own = {id(part): place for place, part in enumerate(self._loop)}
-        places = [own.get(id(part), -1) for part in domain]
-        kept = [p for p in places if p >= 0 and not self._loop[p].is_device_dim()]
-        if sorted(places) != list(range(len(self._loop))) or kept != sorted(kept):
+        own = {id(part): dim for dim, part in enumerate(self._loop)}
+        dims = [own.get(id(part), -1) for part in domain]
+        kept = [p for p in dims if p >= 0 and not self._loop[p].is_device_dim()]
+        if sorted(dims) != list(range(len(self._loop))) or kept != sorted(kept):
             raise UnavailableError(
                 f"set_allocation_domain({list(domain)}) is not available in tritonfuser: "
                 f"the loops are {self}",
@@ -149,17 +149,17 @@ class TensorDomain(Statement, Unpicklable):
                 "fd.ops.stride_order.",
             )
 
-    def _wrap(self, what: str, place: int) -> int:
+    def _wrap(self, what: str, dim: int) -> int:
         rank = len(self._loop)
-        if not isinstance(place, int) or isinstance(place, bool):
+        if not isinstance(dim, int) or isinstance(dim, bool):
             raise ArgumentError(
-                f"{what}(): incompatible function arguments: expected a dim, got {place!r}"
+                f"{what}(): incompatible function arguments: expected a dim, got {dim!r}"
             )
-        if not -rank <= place < rank:
+        if not -rank <= dim < rank:
             raise DefinitionError(
-                f"{what}: dim {place} of a tensor with {rank} dims", loc=user_line()
+                f"{what}: dim {dim} of a tensor with {rank} dims", loc=user_line()
             )
-        return place % rank
+        return dim % rank
 
     def __repr__(self) -> str:
         return f"[ {', '.join(map(repr, self._loop))} ]" if self._loop else "[]"
@@ -188,7 +188,7 @@ def domain_of(container: Container, value: Value) -> TensorDomain:
 
 def _dims(container: Container, value: Value, reduced: frozenset[int]) -> list[IterDomain]:
     handle, dims = handle_of(container, value), enumerate(value.tensor.dims)
-    return [_domain(handle, place, dim, place in reduced) for place, dim in dims]
+    return [_domain(handle, index, dim, index in reduced) for index, dim in dims]
 
 
 def _contracted(container: Container, call: Call) -> list[IterDomain]:
@@ -199,13 +199,13 @@ def _contracted(container: Container, call: Call) -> list[IterDomain]:
     return _dims(container, left, frozenset({left.tensor.rank - 1}))[-1:]
 
 
-def _domain(tensor: TensorView, place: int, dim: Dim, reduced: bool) -> IterDomain:
+def _domain(tensor: TensorView, index: int, dim: Dim, reduced: bool) -> IterDomain:
     length = Extent(
         f"{dim.size}",
         dim.size if isinstance(dim.size, int) else None,
-        lambda: tensor.size(place),
+        lambda: tensor.size(index),
     )
     if not dim.is_broadcast or reduced:
-        return IterDomain(tensor.container, place, "r" if reduced else "i", length)
+        return IterDomain(tensor.container, index, "r" if reduced else "i", length)
     one = Extent.of(tensor.container, 1)
-    return IterDomain(tensor.container, place, "b", one, length if dim.expanded else None)
+    return IterDomain(tensor.container, index, "b", one, length if dim.expanded else None)

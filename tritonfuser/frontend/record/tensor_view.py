@@ -56,9 +56,9 @@ class TensorView(Val):
         """The ``TensorDomain``: logical dims, loops, mesh."""
         return self._container.domain_of(self._value)
 
-    def axis(self, place: int) -> Any:
-        """The ``IterDomain`` of one loop, negative places from the last."""
-        return self.domain().axis(place)
+    def axis(self, dim: int) -> Any:
+        """The ``IterDomain`` of one loop, negative numbers from the last."""
+        return self.domain().axis(dim)
 
     def get_logical_domain(self) -> list[Any]:
         """The dims as recorded, with those that the tensor's op reduces."""
@@ -125,7 +125,7 @@ class TensorView(Val):
         return self.split(dim, factor, inner_split=True)
 
     def reorder(self, moves: Mapping[int, int] | Sequence[int]) -> TensorView:
-        """Loops in another order: ``{old: new}``, or all old places in their new order."""
+        """Loops in another order: ``{old: new}``, or all old dims in their new order."""
         self.domain().reorder(moves)
         return self
 
