@@ -72,7 +72,7 @@ class RunQueries(ABC):
         return schedule_of(self.segments(inputs, options, varying))
 
     def search_space(self, inputs: Sequence[Any], options: RunOptions = DEFAULT) -> ScheduleSpace:
-        """The schedules that could be tried instead of that of a first run."""
+        """The space of schedules around the one that a first run would use."""
         found = lower_for(self.fusion, inputs, options)[0].segmented
         return search_space(self.fusion, inputs, options, found)
 

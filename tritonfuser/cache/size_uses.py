@@ -35,7 +35,7 @@ def _ends_masks_alone(source: KernelSource) -> bool:
 
 
 def _uses(node: ast.AST, names: set[str]) -> bool:
-    """Whether sizes are used, other than in comparisons and to say what they are multiples of."""
+    """Whether sizes are used otherwise than in comparisons and in hints of what divides them."""
     if isinstance(node, ast.Compare):
         return False
     if isinstance(node, ast.Assign) and any(_is_one(target, names) for target in node.targets):

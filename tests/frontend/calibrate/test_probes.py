@@ -13,7 +13,7 @@ from triton.compiler import ASTSource
 from tritonfuser import devices
 from tritonfuser.calibration import Calibration
 from tritonfuser.frontend.calibrate import probes
-from tritonfuser.frontend.calibrate.kernels import UNROLLED, follow, multiply_add
+from tritonfuser.frontend.calibrate.kernels import UNROLLED, chase_pointers, multiply_add
 from tritonfuser.frontend.tune.timing import Times
 
 H200 = devices.known("sm_90")
@@ -25,7 +25,7 @@ def assembly(kernel, signature, constants, warps):
 
 
 def test_links_are_one_circle_through_all_lines():
-    found = probes.links(64)
+    found = probes.pointer_ring(64)
     seen, place = [], 0
     for _ in range(64):
         seen.append(place)
@@ -36,7 +36,7 @@ def test_links_are_one_circle_through_all_lines():
 
 def test_a_link_is_loaded_after_the_last_one():
     signature = {"links": "*i64", "end": "*i64", "steps": "i32"}
-    text = assembly(follow, signature, {}, 1)
+    text = assembly(chase_pointers, signature, {}, 1)
     assert len(re.findall(r"ld\.global", text)) >= 2 and re.search(r"\bbra", text)
 
 
@@ -58,7 +58,7 @@ def small(monkeypatch):
         def __getitem__(self, grid):
             return lambda *args, **options: ran.append((grid, args, options))
 
-    monkeypatch.setattr(probes, "follow", Kernel())
+    monkeypatch.setattr(probes, "chase_pointers", Kernel())
     monkeypatch.setattr(probes, "multiply_add", Kernel())
     left = [1e-3] * 4 + [1.1e-3]
 

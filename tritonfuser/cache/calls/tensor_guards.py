@@ -97,7 +97,7 @@ def _by_torch(tensors: Sequence[torch.Tensor]) -> Guard | None:
 
 @functools.cache
 def _is_reliable() -> bool:
-    """Whether torch's guards, no public interface, refuse what they must in this version."""
+    """Whether torch's guards, which are no public interface, work as needed in this version."""
     x = torch.empty(2, 3, device="cpu")
     guard = _by_torch([x])
     if guard is None or not guard(torch.empty(2, 3, device="cpu")):

@@ -58,7 +58,7 @@ def check_class(given: object) -> None:
 
 
 def false_attributes(given: Any) -> list[str]:
-    """The names of what a subclass says otherwise than torch does of the same tensor."""
+    """The attributes that a subclass reports otherwise than torch does for the same tensor."""
     with torch._C.DisableTorchFunctionSubclass():
         plain = torch.Tensor.as_subclass(given, torch.Tensor)
     false = []
@@ -115,7 +115,7 @@ def fake_mode() -> FakeTensorMode | None:
 
 
 def modes_active() -> bool:
-    """Whether ops of torch are intercepted or recorded: what they allocate may have no memory."""
+    """Whether torch ops are intercepted or recorded: tensors they allocate may have no memory."""
     return bool(_python_dispatch._is_in_torch_dispatch_mode) or is_scripting()
 
 

@@ -181,7 +181,7 @@ def _unpack(body: Body) -> list[str]:
 
 
 def _guard_calls(body: Body, names: Sequence[str]) -> list[str]:
-    """The guard, behind what it must not be asked about.
+    """The call of the guard, after a check for inputs that the guard cannot take.
 
     torch's guards end the process for a nested tensor. To ask takes 0.09 us a tensor. The guard of
     a plan on the CPU asks by itself.

@@ -121,7 +121,7 @@ def _read(data: Mapping[str, Any], path: Path) -> Entry | None:
 
 
 def save(key: StoreKey, found: Stored) -> Path:
-    """Store a schedule in the place of what is there for the key.
+    """Store a schedule for a key; replaces the one that is stored for it.
 
     Raises
     ------

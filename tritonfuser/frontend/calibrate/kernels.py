@@ -14,7 +14,7 @@ UNROLLED = tl.constexpr(64)
 
 
 @triton.jit
-def follow(links, end, steps):
+def chase_pointers(links, end, steps):
     """Load ``steps`` times the element that the last one names."""
     place = tl.load(links)
     for _ in range(1, steps):

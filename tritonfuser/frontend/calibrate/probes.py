@@ -11,7 +11,7 @@ import torch
 from ...calibration import Calibration
 from ...device import CACHE_LINE_BYTES, DeviceProperties
 from ..tune.timing import Run, free, interleaved
-from .kernels import UNROLLED, follow, multiply_add
+from .kernels import UNROLLED, chase_pointers, multiply_add
 
 REPEATS = 5
 """Timings of each call; the fastest counts. Clocks of an idle GPU rise during the first."""
@@ -65,8 +65,8 @@ class Fact:
     varied: float
 
 
-def copying(facts: DeviceProperties, device: str) -> TimedCall:
-    """A copy that no cache holds; of half of the free memory at most."""
+def copy_bandwidth(facts: DeviceProperties, device: str) -> TimedCall:
+    """Bytes per second, read and written, of a copy that no cache holds."""
     size = COPY_BYTES
     if device == "cuda":
         size = min(size, torch.cuda.mem_get_info()[0] // 4)
@@ -74,8 +74,8 @@ def copying(facts: DeviceProperties, device: str) -> TimedCall:
     return TimedCall(partial(torch.empty_like(source).copy_, source), lambda s: 2 * size / s)
 
 
-def launching(facts: DeviceProperties, device: str) -> TimedCall:
-    """Kernels of one element, one after the other."""
+def launch_time(facts: DeviceProperties, device: str) -> TimedCall:
+    """Seconds of one more launch, of kernels of one element that follow one another."""
     one = torch.zeros(1, device=device)
 
     def run() -> None:
@@ -85,24 +85,24 @@ def launching(facts: DeviceProperties, device: str) -> TimedCall:
     return TimedCall(run, lambda s: s / LAUNCHES)
 
 
-def waiting(facts: DeviceProperties, device: str) -> TimedCall:
-    """One thread that loads the place of what it loads next, each time from another line."""
-    places = links(LINK_BYTES // CACHE_LINE_BYTES).to(device)
+def memory_latency(facts: DeviceProperties, device: str) -> TimedCall:
+    """Seconds of a load from memory: one thread chases pointers, each in another cache line."""
+    places = pointer_ring(LINK_BYTES // CACHE_LINE_BYTES).to(device)
     end = torch.empty(1, dtype=torch.int64, device=device)
-    call = partial(follow[(1,)], places, end, LINKS, num_warps=1)
+    call = partial(chase_pointers[(1,)], places, end, LINKS, num_warps=1)
     return TimedCall(call, lambda s: s / LINKS)
 
 
-def links(lines: int) -> torch.Tensor:
-    """A circle through the first elements of so many lines, in random order, from the first on."""
+def pointer_ring(lines: int) -> torch.Tensor:
+    """A ring of pointers: one element of each cache line names the next, in random order."""
     order = torch.randperm(lines, generator=torch.Generator().manual_seed(0)) * _LINE
     found = torch.zeros(lines * _LINE, dtype=torch.int64)
     found[order] = order.roll(-1)
     return found
 
 
-def multiplying(facts: DeviceProperties, device: str) -> TimedCall:
-    """All multiprocessors full of threads that multiply and add: their clock."""
+def clock_rate(facts: DeviceProperties, device: str) -> TimedCall:
+    """The clock in Hz of multiprocessors that are full of threads which multiply and add."""
     programs = facts.sm_count * (facts.max_threads_per_sm // (MULTIPLY_WARPS * facts.warp_size))
     out = torch.empty(programs * MULTIPLY_BLOCK, device=device)
     run = multiply_add[(programs,)]
@@ -111,19 +111,19 @@ def multiplying(facts: DeviceProperties, device: str) -> TimedCall:
     return TimedCall(call, lambda s: done / (s * facts.sm_count * facts.rates.fp32))
 
 
-def products(facts: DeviceProperties, device: str) -> TimedCall:
-    """A large product of BFloat16."""
+def product_rate(facts: DeviceProperties, device: str) -> TimedCall:
+    """Floating-point operations per second of a large product of BFloat16."""
     shape = (PRODUCT_SIDE, PRODUCT_SIDE)
     left, right = (torch.randn(shape, dtype=torch.bfloat16, device=device) for _ in "12")
     return TimedCall(partial(torch.mm, left, right), lambda s: 2 * PRODUCT_SIDE**3 / s)
 
 
 PROBES: dict[str, Callable[[DeviceProperties, str], TimedCall]] = {
-    "bandwidth_bytes_per_s": copying,
-    "clock_hz": multiplying,
-    "launch_s": launching,
-    "memory_latency_s": waiting,
-    "product_flops_per_s": products,
+    "bandwidth_bytes_per_s": copy_bandwidth,
+    "clock_hz": clock_rate,
+    "launch_s": launch_time,
+    "memory_latency_s": memory_latency,
+    "product_flops_per_s": product_rate,
 }
 """What is timed for each fact."""
 

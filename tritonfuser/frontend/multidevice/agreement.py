@@ -30,7 +30,7 @@ def exchanges_parts(program: Program) -> bool:
 
 
 def has_open_sizes(fusion: Fusion) -> bool:
-    """Whether a size of an input is told by the tensor that is given."""
+    """Whether the size of some dim of an input is known only when a tensor is given."""
     tensors = [value.tensor for value in fusion.inputs if value.is_tensor]
     return any(not isinstance(dim.size, int) for tensor in tensors for dim in tensor.dims)
 

@@ -69,7 +69,7 @@ Collective = AllReduce | ReduceScatter | AllGather
 
 
 def shared(have: Placement, want: Placement) -> Placement:
-    """What to exchange ``have`` for if ``want`` is to be cut of it without communication.
+    """The placement to exchange ``have`` for, so that ``want`` is a slice of it.
 
     Dims keep the factors in which both are cut alike. Sums along mesh types that ``want`` is cut
     along next are scattered; all else is whole.
@@ -94,7 +94,7 @@ def _scattered(cut: Cut, wanted: Cut, summed: set[ParallelType]) -> Cut:
 
 
 def exchanged_bytes(value: Value, have: Placement, want: Placement, mesh: DeviceMesh) -> int:
-    """About how many bytes a device exchanges until ``want`` can be cut of what it has."""
+    """About how many bytes a device exchanges until it can slice ``want`` from what it has."""
     made = shared(have, want)
     if made == have:
         return 0

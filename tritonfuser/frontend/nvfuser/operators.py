@@ -134,7 +134,7 @@ class LegacyOperators(Operators):
         return found, mean, inverse
 
     def _keep(self, running: TensorView | None, found: TensorView, momentum: Val | float) -> None:
-        """Write a running statistic, with a share of what was found, into its input."""
+        """Update a running statistic in place: ``(1 - momentum) * running + momentum * found``."""
         if running is None:
             return
         kept = self.mul(running, self.sub(1.0, momentum))

@@ -145,7 +145,7 @@ class TensorView(Val):
         return self
 
     def rfactor(self, dims: Sequence[int]) -> TensorView:
-        """Reduce some loops of what the tensor's op reduces first, the others later.
+        """Reduce in two steps: over ``dims`` first, over the other reduced loops later.
 
         Parameters
         ----------

@@ -94,7 +94,7 @@ class Val(Statement, RecordedOperators):
 
 
 def restored_handle(container: Container, value: Text | Number, dtype: Text | None = None) -> Any:
-    """The handle of a value or a constant: what copies and pickles of one are made by.
+    """The handle of a value or a constant. Copies and pickles of handles call it.
 
     Parameters
     ----------

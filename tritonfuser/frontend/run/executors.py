@@ -119,7 +119,7 @@ class FusionExecutorCache:
 
 
 def restored_executor(fusion: Fusion, fusion_id: int, max_plans: int) -> FusionExecutorCache:
-    """An executor without plans: what copies and pickles of one are made by."""
+    """An executor without plans. Copies and pickles of executors call it."""
     return FusionExecutorCache(fusion, fusion_id, max_plans=max_plans)
 
 

@@ -100,7 +100,7 @@ class Fusion(Recording):
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Fusion:
-        """A Fusion of what ``to_dict`` gave; see ``FusionDefinition.from_dict``."""
+        """A Fusion from the data of ``to_dict``; see ``FusionDefinition.from_dict``."""
         fusion = cls()
         restore(fusion, data)
         return fusion
@@ -201,7 +201,7 @@ class Fusion(Recording):
 def restored_fusion(
     data: dict[str, Any], cuda_only: bool = False, namespace: str = "tritonfuser"
 ) -> Fusion:
-    """A Fusion of plain data: what copies and pickles of one are made by.
+    """A Fusion from plain data. Copies and pickles of fusions call it.
 
     Parameters
     ----------

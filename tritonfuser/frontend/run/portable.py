@@ -65,7 +65,7 @@ class Portable(Reproducible):
 
     @classmethod
     def from_dict(cls: type[Definition], data: dict[str, Any]) -> Definition:
-        """A definition of this class, of what ``to_dict`` gave.
+        """A definition of this class, recorded again from the data of ``to_dict``.
 
         Every op is recorded again: an op of the data has to be in the op table and to take its
         arguments. Nothing in the data is executed, and no file that it names is opened.
@@ -109,7 +109,7 @@ class Portable(Reproducible):
 def restored_definition(
     cls: type[Definition], fusion: Fusion | None = None, given: Fusion | None = None
 ) -> Definition:
-    """A definition of what was recorded: what copies and pickles of one are made by.
+    """A definition with a recorded fusion. Copies and pickles of definitions call it.
 
     Parameters
     ----------

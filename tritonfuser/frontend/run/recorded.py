@@ -111,7 +111,7 @@ class Recorded:
         return self._cache
 
     def _checked_inputs(self, inputs: Inputs) -> Inputs:
-        """Flat inputs, of which CPU tensors are refused where only GPUs are allowed."""
+        """The inputs as a flat list. CPU tensors are refused where only GPU tensors are allowed."""
         given = flatten_inputs(inputs)
         if self._gpu_only():
             refuse_cpu(self._ready().ir, given)

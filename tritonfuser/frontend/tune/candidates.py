@@ -179,7 +179,7 @@ def joined(best: Schedule, moved: Sequence[Schedule]) -> Schedule:
 
 
 def kernels_of(schedule: Schedule) -> Hashable:
-    """What is the same in schedules that differ in params, parts and launches alone."""
+    """A key of the kernels of a schedule: equal where only params, parts and launches differ."""
     splits = tuple(split.value for split in schedule.rewrites.splits)
     segments = ((s.scheduler, s.computes, s.stores, s.loads) for s in schedule.segments)
     return replace(schedule.rewrites, splits=()), splits, tuple(segments)

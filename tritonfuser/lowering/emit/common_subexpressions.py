@@ -41,7 +41,7 @@ def eliminate_common_subexpressions(lines: Sequence[Line]) -> list[Line]:
 
 @dataclass
 class _Block:
-    """The values that are known in a block of lines: their names by what they are computed from."""
+    """The values computed so far in a block of lines: operands and expression -> variable."""
 
     depth: int
     known: dict[tuple[str, ...], str] = field(default_factory=dict)
@@ -79,7 +79,7 @@ class _ValueNumbering:
         return replace(line, text=_renamed(line.text, self._first))
 
     def _is_known(self, place: int, line: Line) -> bool:
-        """Whether a line computes a known value, whose name is then taken in its place."""
+        """Whether a variable with the value of this line exists; later lines then read that one."""
         match = _VALUE.fullmatch(line.text)
         if match is None or not self._is_pure(line, match[2]):
             return False
@@ -99,7 +99,7 @@ class _ValueNumbering:
         return True
 
     def _is_copy(self, name: str, other: str, place: int) -> bool:
-        """Whether a name is another one of a line before, which is then read in its place."""
+        """Whether a line only renames an earlier variable; later lines then read that one."""
         if self._assigned[other] != 1 or self._is_read_outside(name, place):
             return False
         self._first[name] = other

@@ -11,7 +11,7 @@ from ..tile.tile import Tile
 
 
 class Beyond(Enum):
-    """How a value outside of masks follows from ``other``, which its masked loads give there."""
+    """The value outside of masks, as a function of ``other`` of the masked loads it comes from."""
 
     LOADED = "what its one load gives"
     SCALED = "zero or an infinity where its one load gives that"

@@ -31,7 +31,7 @@ def _composite(node: Node) -> Expansion | None:
 
 
 def expand(fusion: Fusion, expansion_of: Callable[[Node], Expansion | None]) -> Fusion:
-    """Replace nodes by what they are made of, and those of that again."""
+    """Replace nodes by their expansions, recursively."""
     builder = GraphBuilder(*next_free(fusion))
     substitution = Substitution()
     for node in fusion.nodes:

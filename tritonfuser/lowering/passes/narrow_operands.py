@@ -50,7 +50,7 @@ def _moved(call: Call) -> Iterator[tuple[str, Operand]]:
 
 
 def _tensors(call: Call) -> list[Value]:
-    """Those of them that are tensors."""
+    """The operands of ``_moved`` that are tensors."""
     return [o for _, o in _moved(call) if isinstance(o, Value) and o.is_tensor]
 
 

@@ -93,7 +93,7 @@ def _axes(stream: Stream) -> list[int]:
 
 
 def _made_by(segmented: SegmentedFusion) -> dict[Value, str]:
-    """For each first step of a split reduction, the name of that reduction."""
+    """First step of a split reduction -> name of the reduction."""
     fusion, found = segmented.fusion, dict[Value, str]()
     split = {each.value for each in segmented.rewrites.splits}
     for value in fusion.producers:

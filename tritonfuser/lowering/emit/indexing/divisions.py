@@ -101,7 +101,7 @@ class Divisions:
         return name
 
     def _product(self, text: str, divisor: int, same: int) -> str:
-        """``x // divisor`` as a multiplication, of which so many neighbours are equal."""
+        """``x // divisor`` as a multiplication; ``same`` neighbours have equal quotients."""
         size = f"{as_atom(divisor)}{'_long' if self.wide else ''}"
         told = f", {same}" if same > 1 else ""
         return f"quotient({text}, {size}_inverse, {size}_shift{told})"
@@ -128,7 +128,7 @@ class Divisions:
 
 
 def _is_open(base: Base, divisor: int) -> bool:
-    """Whether a number is divided by one that varies, of which the host knows the inverse.
+    """Whether the divisor is a size that varies, of which the host passes the inverse.
 
     What is read at run time may be negative.
     """

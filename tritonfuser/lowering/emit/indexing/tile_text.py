@@ -9,7 +9,7 @@ from .kernel_axes import KernelAxes
 
 
 class TileText:
-    """The text of what tiles alone decide: no index expression and no name goes into it.
+    """Text that depends on the tiles alone, not on index expressions or variables.
 
     Parameters
     ----------

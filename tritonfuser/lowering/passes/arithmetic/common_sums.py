@@ -40,7 +40,7 @@ class _Product:
 
     @property
     def sum_of_terms(self) -> tuple[object, ...]:
-        """What the sum without the factors is told apart by."""
+        """The key of the sum without its factors: equal keys are one sum."""
         return self.terms, self.dims
 
 
@@ -169,7 +169,7 @@ def _passes_on(node: Node, same: Collection[Value]) -> bool:
 
 
 def _at_result(fusion: Fusion, factor: Value, dims: tuple[int, ...], builder: GraphBuilder) -> Arg:
-    """A factor without the dims along which it is the same."""
+    """A factor in the shape of the result: without the reduced dims, along which it is constant."""
     found: dict[Arg, Arg] = {}
     pending = [factor]
     while pending:
