@@ -154,8 +154,8 @@ def compile_for(
     """
     lowered = lower_to_compile(fusion, inputs, replace(options, arch=arch))
     schedulers = (
-        piece.scheduler
-        for piece, source in zip(lowered.segmented.segments, lowered.sources, strict=True)
+        segment.scheduler
+        for segment, source in zip(lowered.segmented.segments, lowered.sources, strict=True)
         if source is not None
     )
     wanted = zip(wanted_kernels(fusion, inputs, lowered), schedulers, strict=True)

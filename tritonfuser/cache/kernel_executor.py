@@ -90,8 +90,8 @@ class KernelExecutor:
         """The params of the kernel."""
         if self._plan is None:
             raise ExecutionModeError("KernelExecutor.params before compile()")
-        (piece,) = self._plan.lowered.segmented.segments
-        return piece.params
+        (segment,) = self._plan.lowered.segmented.segments
+        return segment.params
 
 
 def _of_any_scheduler(options: RunOptions, found: SegmentedFusion) -> RunOptions:
@@ -99,7 +99,7 @@ def _of_any_scheduler(options: RunOptions, found: SegmentedFusion) -> RunOptions
     if options.params is None or len(options.params) != len(found.segments):
         return options
     pairs = list(zip(options.params, found.segments, strict=True))
-    if all(params.scheduler == piece.scheduler for params, piece in pairs):
+    if all(params.scheduler == segment.scheduler for params, segment in pairs):
         return options
     made = schedule_of(found)
     segments = (replace(s, params=p) for s, p in zip(made.segments, options.params, strict=True))

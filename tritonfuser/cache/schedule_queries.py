@@ -70,11 +70,11 @@ def search_space(
             legal = [n for n in counts if is_legal(with_parts(chosen, field, place, n))]
             splits.append(SplitSpace(field, place, split.value, _meaning(split), tuple(legal)))
     spaces = []
-    for place, piece in enumerate(found.segments):
+    for place, segment in enumerate(found.segments):
         finishes, beside = (
             _values(chosen, place, field, is_legal) for field in ("finishes", "beside")
         )
-        spaces.append(replace(segment_space(piece), finishes=finishes, beside=beside))
+        spaces.append(replace(segment_space(segment), finishes=finishes, beside=beside))
     return ScheduleSpace(chosen, tuple(spaces), tuple(splits))
 
 
@@ -102,23 +102,23 @@ def legality(fusion: Fusion, inputs: Sequence[Any], options: RunOptions) -> Lega
     return Legality()
 
 
-def segment_space(piece: Segment) -> SegmentSpace:
+def segment_space(segment: Segment) -> SegmentSpace:
     """What could be tried for one segment, and why other schedulers refuse it."""
-    if piece.problem is None:
-        nothing = SearchSpace(piece.scheduler, (Alternative({}, ()),))
-        refused = {n: why_not_scheduler(n, None) or "" for n in SPACES if n != piece.scheduler}
-        return SegmentSpace(piece.scheduler, (nothing,), refused)
+    if segment.problem is None:
+        nothing = SearchSpace(segment.scheduler, (Alternative({}, ()),))
+        refused = {n: why_not_scheduler(n, None) or "" for n in SPACES if n != segment.scheduler}
+        return SegmentSpace(segment.scheduler, (nothing,), refused)
     refusals = {}
     spaces = []
     for name, space in SPACES.items():
-        reason = why_not_scheduler(name, piece.problem)
+        reason = why_not_scheduler(name, segment.problem)
         if reason is not None:
             refusals[name] = reason
             continue
-        made = space(piece.problem)
+        made = space(segment.problem)
         spaces += [made] if made.alternatives else []
-    spaces.sort(key=lambda space: space.scheduler != piece.scheduler)
-    return SegmentSpace(piece.scheduler, tuple(spaces), refusals)
+    spaces.sort(key=lambda space: space.scheduler != segment.scheduler)
+    return SegmentSpace(segment.scheduler, tuple(spaces), refusals)
 
 
 def _counts(chosen: int) -> Iterator[int]:

@@ -90,7 +90,7 @@ def test_rows_with_one_stride_order_are_not_split(monkeypatch: Any) -> None:
 
     def spied(fusion: Fusion, now: Any, device: Any) -> Any:
         found = splits_by_dims(fusion, now, device)
-        axes = [each.piece.problem.row_axes for each in now.excesses]
+        axes = [each.segment.problem.row_axes for each in now.excesses]
         asked.append((max(axes, default=0), len(found)))
         return found
 

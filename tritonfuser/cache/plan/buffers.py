@@ -59,8 +59,8 @@ class BufferWriter:
         """The last segment that uses each buffer that no result needs."""
         kept = {r.root for r in self._lowered.segmented.results}
         found: dict[Value, int] = {}
-        for place, piece in enumerate(self._lowered.segmented.segments):
-            for value in (*piece.inputs, *piece.outputs):
+        for place, segment in enumerate(self._lowered.segmented.segments):
+            for value in (*segment.inputs, *segment.outputs):
                 if value.is_tensor and value not in kept and value not in self._fusion.inputs:
                     found[value] = place
         return found
@@ -82,8 +82,8 @@ class BufferWriter:
 
     def allocate_before(self, place: int) -> None:
         """Write the allocations of the results of a segment that is launched next."""
-        pieces = self._allocated_before(place)
-        for value in dict.fromkeys(out for piece in pieces for out in piece.outputs):
+        segments = self._allocated_before(place)
+        for value in dict.fromkeys(out for segment in segments for out in segment.outputs):
             if value not in self.allocated:  # a scatter's result is written twice
                 self._allocate(value)
 
@@ -100,8 +100,8 @@ class BufferWriter:
         that no later allocation can fail.
         """
         segmented = self._lowered.segmented
-        piece = segmented.segments[place]
-        launched = (piece, *segmented.launched_with(piece))
+        segment = segmented.segments[place]
+        launched = (segment, *segmented.launched_with(segment))
         writes = any(out in self.in_place for each in launched for out in each.outputs)
         return segmented.segments[place:] if writes else launched
 

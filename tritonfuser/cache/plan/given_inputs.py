@@ -35,7 +35,7 @@ class GivenInputs:
         self.aligned = {value: is_aligned(tensor) for value, tensor in tensors.items()}
         for part in lowered.parts:
             self.aligned[part.value] = self.aligned.get(part.source, False)
-        used = {value for piece in lowered.segmented.segments for value in piece.inputs}
+        used = {value for segment in lowered.segmented.segments for value in segment.inputs}
         self.read = used & set(fusion.inputs)
         self._lowered = lowered
         self._on_gpu = on_gpu

@@ -53,14 +53,14 @@ def replaced_inputs(
     read_later: set[Value] = set()
     kept = {view.root for view in lowered.segmented.results}
     segmented = lowered.segmented
-    for piece, source in reversed(list(zip(segmented.segments, lowered.sources, strict=True))):
-        if piece.launched_by:
+    for segment, source in reversed(list(zip(segmented.segments, lowered.sources, strict=True))):
+        if segment.launched_by:
             continue
         if source is None:  # torch runs it, and allocates
             break
         if not on_gpu and (source.index_ops or source.workspace is not None):
             break
-        launched = (piece, *segmented.launched_with(piece))
+        launched = (segment, *segmented.launched_with(segment))
         found.update(
             (result, into)
             for result, into in source.in_place
@@ -68,14 +68,14 @@ def replaced_inputs(
         )
         read_later.update(value for each in launched for value in each.inputs)
         made = {out for each in launched for out in each.outputs}
-        if made - kept or _takes_memory(piece, source):
+        if made - kept or _takes_memory(segment, source):
             break
     return found
 
 
-def _takes_memory(piece: Segment, source: KernelSource) -> bool:
+def _takes_memory(segment: Segment, source: KernelSource) -> bool:
     """Whether a launch allocates memory besides results: tensor descriptors need some too."""
-    is_product = isinstance(piece.params, MatmulParams)
+    is_product = isinstance(segment.params, MatmulParams)
     return is_product or source.workspace is not None or source.arrivals is not None
 
 

@@ -27,7 +27,7 @@ class _Call(NamedTuple):
     """The launch of a kernel: its place among the steps, and what is passed behind its tensors."""
 
     place: int
-    piece: Segment
+    segment: Segment
     source: KernelSource
     sizes: list[str]
     counters: list[str]
@@ -41,7 +41,7 @@ class LaunchWriter(ABC):
         self._buffers = buffers
         self._varying = varying
 
-    def write(self, place: int, piece: Segment, source: KernelSource) -> None:
+    def write(self, place: int, segment: Segment, source: KernelSource) -> None:
         """Write the lines of a launch: its workspace and counters, then the call."""
         sizes = [self._varying.atom(size.name) for size in source.sizes]
         sizes += map(self._varying.inverse, source.inverses)
@@ -51,7 +51,7 @@ class LaunchWriter(ABC):
         if source.arrivals is not None:
             self._write_counters(source.arrivals)
             counters = ["arrivals"]
-        self._write_call(_Call(place, piece, source, sizes, counters))
+        self._write_call(_Call(place, segment, source, sizes, counters))
 
     @abstractmethod
     def _write_counters(self, arrivals: ArrivalCounters) -> None:
@@ -71,7 +71,7 @@ class InterpreterLaunches(LaunchWriter):
         self._text.add(f"arrivals = torch.zeros({count}, dtype=torch.int32, device=device)")
 
     def _write_call(self, call: _Call) -> None:
-        place, piece, source, sizes, counters = call
+        place, segment, source, sizes, counters = call
         started = time.perf_counter()
         self._text.scope[f"k{place}"] = interpreted(source)
         took = time.perf_counter() - started
@@ -80,7 +80,7 @@ class InterpreterLaunches(LaunchWriter):
         if has_sizes(source.grid):
             names.append(f"grid={self._varying.text(source.grid)}")
         self._text.add_step(
-            f"k{place}({', '.join(names)})", Step(piece, source, compile_seconds=took)
+            f"k{place}({', '.join(names)})", Step(segment, source, compile_seconds=took)
         )
 
 
@@ -113,7 +113,7 @@ class GpuLaunches(LaunchWriter):
         self._text.add(f"arrivals, held = arrivals_on(stream, {count})")
 
     def _write_call(self, call: _Call) -> None:
-        place, piece, source, sizes, counters = call
+        place, segment, source, sizes, counters = call
         aligned = self._buffers.aligned(source)
         pairs = zip(source.args, aligned, strict=True)
         self._buffers.require_aligned(arg.value for arg, is_aligned in pairs if is_aligned)
@@ -132,4 +132,4 @@ class GpuLaunches(LaunchWriter):
         grid = [self._varying.text(n) for n in source.grid]
         workspace = ["workspace.data_ptr()"] if source.workspace is not None else []
         given = [*grid, "stream", *heads, *args, *sizes, *workspace, *counters, *tails]
-        self._text.add_step(f"k{place}({', '.join(given)})", Step(piece, source, aligned, took))
+        self._text.add_step(f"k{place}({', '.join(given)})", Step(segment, source, aligned, took))

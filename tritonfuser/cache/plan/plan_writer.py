@@ -73,13 +73,13 @@ class PlanWriter:
         self._buffers.guard_in_place()
         launches = self._launches()
         pairs = zip(self.lowered.segmented.segments, self.lowered.sources, strict=True)
-        for place, (piece, source) in enumerate(pairs):
-            if piece.runs_torch:
-                self._library(place, piece)
+        for place, (segment, source) in enumerate(pairs):
+            if segment.runs_torch:
+                self._library(place, segment)
             else:
                 self._buffers.allocate_before(place)
             if source is not None:
-                launches.write(place, piece, source)
+                launches.write(place, segment, source)
             self._buffers.free_after(place)
         return self._body()
 
@@ -117,20 +117,20 @@ class PlanWriter:
         for place, (seed, offset) in enumerate(seeds):
             self.text.add(f"{seed.name} = seed", f"{offset.name} = offset + {place}")
 
-    def _library(self, place: int, piece: Segment) -> None:
+    def _library(self, place: int, segment: Segment) -> None:
         """A call into torch, on views of the buffers it reads."""
-        (node,) = piece.nodes
+        (node,) = segment.nodes
         layouts = self.lowered.segmented.layouts
         strides = tuple(layouts[out] for out in node.outs)
         name = f"k{place}"
         self.text.scope[name] = self.varying.make(name, library_call, node, strides)
-        views = iter(piece.operands)
+        views = iter(segment.operands)
         args = [
             self._views.for_torch(next(views)) if v.is_tensor else self._scalar(v)
             for v in node.operands()
         ]
         outs = ", ".join(out.name for out in node.outs)
-        self.text.add_step(f"{outs}, = {name}({', '.join(args)})", Step(piece))
+        self.text.add_step(f"{outs}, = {name}({', '.join(args)})", Step(segment))
         self._buffers.mark_aligned(node.outs)
         self._external.update(node.outs)
 

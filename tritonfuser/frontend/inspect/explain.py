@@ -98,12 +98,12 @@ def explain_lowered(
     """
     times = measured or {}
     segmented = lowered.segmented
-    pieces = zip(segmented.segments, lowered.sources, strict=True)
+    pairs = zip(segmented.segments, lowered.sources, strict=True)
     return Explanation(
         device=device,
         segments=tuple(
-            _segment_report(piece, source, device, times.get(piece.name))
-            for piece, source in pieces
+            _segment_report(segment, source, device, times.get(segment.name))
+            for segment, source in pairs
         ),
         bound=bound(fusion_work(segmented), device),
         cuts=segmented.cuts,
@@ -113,30 +113,30 @@ def explain_lowered(
 
 
 def _segment_report(
-    piece: Segment, source: KernelSource | None, device: DeviceProperties, measured: float | None
+    segment: Segment, source: KernelSource | None, device: DeviceProperties, measured: float | None
 ) -> SegmentReport:
     """The report of a segment; ``source`` is None where it has no kernel of its own."""
-    bytes_read, bytes_written = hint(piece.bytes_read), hint(piece.bytes_written)
+    bytes_read, bytes_written = hint(segment.bytes_read), hint(segment.bytes_written)
     return SegmentReport(
-        name=piece.name,
+        name=segment.name,
         kernel="" if source is None else source.name,
-        scheduler=piece.scheduler,
-        refusals=piece.refusals,
-        reason=piece.reason,
-        overruled=piece.overruled,
-        cut=piece.cut,
-        ops=tuple(node.op for node in piece.nodes),
-        lines=_lines(piece),
-        params=piece.params,
+        scheduler=segment.scheduler,
+        refusals=segment.refusals,
+        reason=segment.reason,
+        overruled=segment.overruled,
+        cut=segment.cut,
+        ops=tuple(node.op for node in segment.nodes),
+        lines=_lines(segment),
+        params=segment.params,
         grid=None if source is None else _counts(source.grid),
         bytes_read=bytes_read,
         bytes_written=bytes_written,
         predicted_seconds=(bytes_read + bytes_written) / device.bandwidth_bytes_per_s,
-        bound=bound(segment_work(piece), device),
-        model=None if source is None else segment_time(piece),
+        bound=bound(segment_work(segment), device),
+        model=None if source is None else segment_time(segment),
         measured_seconds=measured,
-        finishes=piece.finishes,
-        beside=piece.beside,
+        finishes=segment.finishes,
+        beside=segment.beside,
     )
 
 
@@ -152,6 +152,6 @@ def _guards(env: ShapeEnv) -> tuple[str, ...]:
     return (*multiples, *(guard_text(env, guard) for guard in env.guards))
 
 
-def _lines(piece: Segment) -> tuple[SourceLoc, ...]:
-    found = dict.fromkeys(node.loc for node in piece.nodes if node.loc is not None)
+def _lines(segment: Segment) -> tuple[SourceLoc, ...]:
+    found = dict.fromkeys(node.loc for node in segment.nodes if node.loc is not None)
     return tuple(sorted(found, key=lambda loc: (loc.file, loc.line)))

@@ -131,9 +131,9 @@ def profile_of(timing: Timing) -> FusionProfile:
 
 
 def _kernel_profile(place: int, step: Step, seconds: float, timing: Timing) -> KernelProfile:
-    plan, piece = timing.plan, step.segment
+    plan, segment = timing.plan, step.segment
     taken = resources(step, plan.device, plan.properties)
-    moved = piece.bytes_read + piece.bytes_written
+    moved = segment.bytes_read + segment.bytes_written
     grid = (0, 0, 0) if step.source is None else step.source.grid
     return KernelProfile(
         name=step.name,
@@ -149,9 +149,9 @@ def _kernel_profile(place: int, step: Step, seconds: float, timing: Timing) -> K
         cluster_str=str(list(taken.cluster)),
         shared_mem_str=str([taken.shared_bytes, 0]),
         registers=taken.registers,
-        input_bytes=piece.bytes_read,
-        output_bytes=piece.bytes_written,
-        scheduler=piece.scheduler,
+        input_bytes=segment.bytes_read,
+        output_bytes=segment.bytes_written,
+        scheduler=segment.scheduler,
     )
 
 

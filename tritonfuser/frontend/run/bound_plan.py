@@ -149,7 +149,7 @@ class BoundPlan(Unpicklable):
     @property
     def params(self) -> list[HeuristicParams]:
         """The params of the segments, as ``fd.heuristics(inputs)`` gives them."""
-        return [piece.params for piece in self._plan.lowered.segmented.segments]
+        return [segment.params for segment in self._plan.lowered.segmented.segments]
 
     @property
     def text(self) -> str:

@@ -121,20 +121,20 @@ class _KernelQuery:
             kinds = ", ".join(segment.scheduler for segment in segments)
             cuts = "; ".join(self._found.cuts)
             return f"it is {len(segments)} segments, {kinds}{': ' if cuts else ''}{cuts}"
-        (piece,) = segments
-        if piece.scheduler == kind.value:
-            return piece.params
-        return self._alternative(piece, kind.value)
+        (segment,) = segments
+        if segment.scheduler == kind.value:
+            return segment.params
+        return self._alternative(segment, kind.value)
 
-    def _alternative(self, piece: Segment, name: str) -> HeuristicParams | str:
-        reason = why_not_scheduler(name, piece.problem)
+    def _alternative(self, segment: Segment, name: str) -> HeuristicParams | str:
+        reason = why_not_scheduler(name, segment.problem)
         row = next((row for row in SCHEDULERS if row.name == name), None)
-        if reason is not None or row is None or piece.problem is None:
-            return reason or f"its scheduler is {piece.scheduler}"
-        reason = row.reject_reason(piece.problem)
+        if reason is not None or row is None or segment.problem is None:
+            return reason or f"its scheduler is {segment.scheduler}"
+        reason = row.reject_reason(segment.problem)
         if reason is not None:
             return reason
-        params = row.propose(piece.problem)
+        params = row.propose(segment.problem)
         (own,) = schedule_of(self._found).segments
         schedule = Schedule(segments=(replace(own, params=params),))
         try:

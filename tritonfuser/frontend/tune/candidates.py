@@ -57,17 +57,17 @@ def candidates(
         yield _scaled(made, rng.choice(PARTS)) if splits else made
 
 
-def _spaces(piece: Segment, schedulers: bool) -> Sequence[SearchSpace]:
+def _spaces(segment: Segment, schedulers: bool) -> Sequence[SearchSpace]:
     """The space of a segment's scheduler, and of the others that could take it."""
-    if piece.problem is None:
+    if segment.problem is None:
         return ()
-    own = SPACES[piece.scheduler](piece.problem)
-    return (own, *segment_space(piece).spaces[1:]) if schedulers else (own,)
+    own = SPACES[segment.scheduler](segment.problem)
+    return (own, *segment_space(segment).spaces[1:]) if schedulers else (own,)
 
 
 def large_segments(found: SegmentedFusion) -> list[int]:
     """The segments that move a tenth of all bytes, so that their time counts."""
-    moved = [piece.bytes_read + piece.bytes_written for piece in found.segments]
+    moved = [segment.bytes_read + segment.bytes_written for segment in found.segments]
     return [place for place, count in enumerate(moved) if count >= SMALL * sum(moved)]
 
 
@@ -97,9 +97,9 @@ def neighbours(found: SegmentedFusion, splits: bool = True) -> Iterator[Schedule
     """The schedules that differ from that of a segmented fusion by one step of one choice."""
     chosen = schedule_of(found)
     for place in large_segments(found):
-        piece = found.segments[place]
-        if piece.problem is not None:
-            for params in params_near(SPACES[piece.scheduler](piece.problem), piece.params):
+        segment = found.segments[place]
+        if segment.problem is not None:
+            for params in params_near(SPACES[segment.scheduler](segment.problem), segment.params):
                 yield _with_segment(chosen, place, params)
     for place, one in enumerate(chosen.segments[1:], 1):
         for field in LAUNCH_FIELDS:

@@ -218,7 +218,7 @@ def _trial(
         segmented = lowered(schedule)
     except TritonFuserError as error:
         return replace(found, seconds=None, failure=f"not legal: {error.message}")
-    times = {piece.name: segment_time(piece) for piece in segmented.segments}
+    times = {segment.name: segment_time(segment) for segment in segmented.segments}
     short = [name for name, time in times.items() if time is not None and time.may_spill]
     why = f"registers may not suffice: {', '.join(short)}" if short else ""
     return replace(found, failure=why)

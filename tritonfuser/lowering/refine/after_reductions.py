@@ -22,11 +22,11 @@ def computed_of_reductions(segmented: SegmentedFusion) -> tuple[str, ...]:
     """The names of the values that could be computed by the kernels of these reductions."""
     fusion, found = segmented.fusion, dict[str, None]()
     reduced = {out for node in fusion.nodes if is_reducer(node) for out in node.outs}
-    for piece in segmented.segments:
-        results = reduced.intersection(piece.inputs)
+    for segment in segmented.segments:
+        results = reduced.intersection(segment.inputs)
         if results:
-            made = {out for node in piece.nodes for out in node.outs}
-            names = _names(fusion, made, piece.inputs, results)
+            made = {out for node in segment.nodes for out in node.outs}
+            names = _names(fusion, made, segment.inputs, results)
             found.update(dict.fromkeys(names))
     return tuple(found)
 

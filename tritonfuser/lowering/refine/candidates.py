@@ -170,7 +170,7 @@ def _crossing_inputs(now: TimedKernels) -> Iterator[Value]:
     for each in now.excesses:
         least = each.largest / SMALL
         if each.innermost_axes(least) > TransposeParams.tile_sides:
-            yield from (v for v in each.piece.inputs if v.is_tensor and held_bytes(v) >= least)
+            yield from (v for v in each.segment.inputs if v.is_tensor and held_bytes(v) >= least)
 
 
 def _with_other_dims_innermost(value: Value) -> Iterator[str]:

@@ -19,21 +19,21 @@ from .recomputation import recomputation_of
 def computed_again(segmented: SegmentedFusion) -> tuple[str, ...]:
     """The names of stored values that a later kernel could load rather than recompute."""
     fusion, found, stored = segmented.fusion, dict[str, None](), set[Value]()
-    for piece in segmented.segments:
-        found.update(dict.fromkeys(_names(fusion, piece, stored)))
-        stored.update(piece.outputs)
+    for segment in segmented.segments:
+        found.update(dict.fromkeys(_names(fusion, segment, stored)))
+        stored.update(segment.outputs)
     return tuple(found)
 
 
-def _names(fusion: Fusion, piece: Segment, stored: set[Value]) -> Iterator[str]:
+def _names(fusion: Fusion, segment: Segment, stored: set[Value]) -> Iterator[str]:
     """The names of such values of one kernel; ``stored`` by earlier kernels."""
-    for node in piece.nodes:
-        for value in stored.intersection(node.outs).difference(piece.outputs):
-            if _loaded_bytes(fusion, piece, value) > held_bytes(fusion, value):
+    for node in segment.nodes:
+        for value in stored.intersection(node.outs).difference(segment.outputs):
+            if _loaded_bytes(fusion, segment, value) > held_bytes(fusion, value):
                 yield value.name
 
 
-def _loaded_bytes(fusion: Fusion, piece: Segment, value: Value) -> int:
+def _loaded_bytes(fusion: Fusion, segment: Segment, value: Value) -> int:
     """Bytes of the tensors that a kernel loads to compute a value."""
-    found = recomputation_of(fusion, value, lambda v, node: v in piece.inputs)
+    found = recomputation_of(fusion, value, lambda v, node: v in segment.inputs)
     return sum(held_bytes(fusion, loaded) for loaded in found.loaded)

@@ -20,20 +20,20 @@ from ..segments.segmented_fusion import SegmentedFusion
 def crossing_views(segmented: SegmentedFusion) -> tuple[str, ...]:
     """The names of such inputs that have more than half of the bytes of their kernel's largest."""
     found = dict[str, None]()
-    for piece in segmented.segments:
-        problem = piece.problem
+    for segment in segmented.segments:
+        problem = segment.problem
         if problem is not None and hint(problem.reduced) > 1 and problem.crosses:
-            found.update(dict.fromkeys(view.name for view in _permuted(segmented, piece)))
+            found.update(dict.fromkeys(view.name for view in _permuted(segmented, segment)))
     return tuple(found)
 
 
-def _permuted(segmented: SegmentedFusion, piece: Segment) -> Iterator[Value]:
+def _permuted(segmented: SegmentedFusion, segment: Segment) -> Iterator[Value]:
     """The large inputs of a kernel that are permuted, as the permuted values."""
     fusion = segmented.fusion
-    large = max((hint(held_bytes(fusion, v)) for v in piece.inputs if v.is_tensor), default=0)
-    for node in piece.nodes:
+    large = max((hint(held_bytes(fusion, v)) for v in segment.inputs if v.is_tensor), default=0)
+    for node in segment.nodes:
         operand = node.args[0] if node.op == "permute" else None
         if not isinstance(operand, Value) or operand not in fusion.inputs:
             continue
-        if operand in piece.inputs and 2 * hint(held_bytes(fusion, operand)) > large:
+        if operand in segment.inputs and 2 * hint(held_bytes(fusion, operand)) > large:
             yield node.out

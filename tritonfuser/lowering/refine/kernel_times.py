@@ -40,30 +40,30 @@ class Excess:
 
     Attributes
     ----------
-    piece : Segment
+    segment : Segment
         Its segment.
     seconds : float
         Its excess: the predicted time beyond that of its bytes, which a change can save at most.
     """
 
-    piece: Segment
+    segment: Segment
     seconds: float
 
     @property
     def values(self) -> frozenset[str]:
         """The names of the values that it loads and computes."""
-        made = (out.name for node in self.piece.nodes for out in node.outs)
-        return frozenset((*made, *(value.name for value in self.piece.inputs)))
+        made = (out.name for node in self.segment.nodes for out in node.outs)
+        return frozenset((*made, *(value.name for value in self.segment.inputs)))
 
     @property
     def largest(self) -> int:
         """Bytes of the largest tensor that it loads or stores."""
-        streams = () if self.piece.problem is None else self.piece.problem.streams
+        streams = () if self.segment.problem is None else self.segment.problem.streams
         return max((hint(stream.total_bytes) for stream in streams), default=0)
 
     def innermost_axes(self, least: float) -> int:
         """Number of axes that any tensor of at least so many bytes is contiguous along."""
-        problem = self.piece.problem
+        problem = self.segment.problem
         large = [s for s in problem.streams if hint(s.total_bytes) >= least] if problem else []
         return len({t.axis for s in large for t in s.stride_terms if t.div == t.step == 1})
 
@@ -114,16 +114,16 @@ def timed_kernels(segmented: SegmentedFusion, device: DeviceProperties) -> Timed
     total = light = constants_of(device).launch_s
     beyond, found = 0.0, []
     shared = shared_bytes(segmented)
-    for piece in segmented.segments:
-        time = segment_time(piece)
+    for segment in segmented.segments:
+        time = segment_time(segment)
         if time is not None:
-            moved = _bytes_seconds(piece, shared, device)
+            moved = _bytes_seconds(segment, shared, device)
             seconds, least = _throughput(time), max(moved, _latency(time))
             total += float(time.seconds)
             beyond += max(float(time.seconds) - moved, 0.0)
             light += float(time.with_instructions(LIGHT).seconds)
             if seconds > SLOW * least:
-                found.append(Excess(piece, max(float(time.seconds), seconds) - least))
+                found.append(Excess(segment, max(float(time.seconds), seconds) - least))
     return TimedKernels(segmented, total, light, tuple(found), beyond)
 
 
@@ -133,12 +133,12 @@ def _throughput(time: KernelTime) -> float:
 
 
 def _bytes_seconds(
-    piece: Segment, shared: Mapping[Value, float], device: DeviceProperties
+    segment: Segment, shared: Mapping[Value, float], device: DeviceProperties
 ) -> float:
     """The time of the bytes that a kernel has to move. Values that several kernels read count once,
     divided among them: one kernel could read them for all."""
-    repeated = sum(shared[value] for value in piece.inputs if value in shared)
-    moved = max(hint(piece.bytes_read) - repeated, 0.0) + hint(piece.bytes_written)
+    repeated = sum(shared[value] for value in segment.inputs if value in shared)
+    moved = max(hint(segment.bytes_read) - repeated, 0.0) + hint(segment.bytes_written)
     return moved / memory_rate(device, constants_of(device))
 
 
@@ -152,7 +152,7 @@ def _latency(time: KernelTime) -> float:
 
 def shared_bytes(segmented: SegmentedFusion) -> dict[Value, float]:
     """For each value read by several kernels, the bytes of a read that one kernel would save."""
-    readers = Counter(v for piece in segmented.segments for v in piece.inputs if v.is_tensor)
+    readers = Counter(v for segment in segmented.segments for v in segment.inputs if v.is_tensor)
     return {
         value: hint(held_bytes(segmented.fusion, value)) * (1 - 1 / count)
         for value, count in readers.items()

@@ -21,9 +21,9 @@ def rereads_rows_in_next_kernel(segmented: SegmentedFusion) -> bool:
     Values that need the results of columns cannot be in the kernel of these. The later kernel reads
     the rows again, and could compute the row reductions too: ``softmax(x, 1) * rsqrt(sum(x, 0))``.
     """
-    pieces = segmented.segments
-    first = [piece for piece in pieces if _is_along_and_over_rows(piece)]
-    return any(_reads_again(earlier, later) for earlier, later in product(first, pieces))
+    segments = segmented.segments
+    first = [segment for segment in segments if _is_along_and_over_rows(segment)]
+    return any(_reads_again(earlier, later) for earlier, later in product(first, segments))
 
 
 def reads_rows_twice(segmented: SegmentedFusion) -> bool:
@@ -43,19 +43,19 @@ def few_read_rows_twice(segmented: SegmentedFusion) -> bool:
 
 def _read_twice(segmented: SegmentedFusion) -> Iterator[tuple[Problem, KernelTile]]:
     """The problems and tiles of kernels that loop over their rows twice."""
-    for piece in segmented.segments:
-        if piece.problem is None or piece.params is None or piece.params.row_parts > 1:
+    for segment in segmented.segments:
+        if segment.problem is None or segment.params is None or segment.params.row_parts > 1:
             continue
-        if piece.problem.normalizes:
-            problem = with_hints(env_of(piece.problem), piece.problem)
-            tile = tile_of(problem, piece.params)
+        if segment.problem.normalizes:
+            problem = with_hints(env_of(segment.problem), segment.problem)
+            tile = tile_of(problem, segment.params)
             if tile.passes > 1:
                 yield problem, tile
 
 
-def _is_along_and_over_rows(piece: Segment) -> bool:
+def _is_along_and_over_rows(segment: Segment) -> bool:
     """Whether a kernel has reductions along its rows and over them."""
-    problem = piece.problem
+    problem = segment.problem
     return problem is not None and problem.outer_members > 0 and problem.reduction_depth > 0
 
 

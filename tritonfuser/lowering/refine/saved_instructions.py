@@ -40,18 +40,18 @@ class SavedInstructions:
 
     @cached_property
     def _walks(self) -> list[_Walks]:
-        return [_Walks(self._now.segmented.fusion, each.piece) for each in self._now.excesses]
+        return [_Walks(self._now.segmented.fusion, each.segment) for each in self._now.excesses]
 
 
 class _Walks:
     """The values that a segment's kernel computes, with one of them in memory or without."""
 
-    def __init__(self, fusion: Fusion, piece: Segment) -> None:
-        self._fusion, self._loaded, self._reads = fusion, frozenset(piece.inputs), KnownReads()
-        self._homes = {out: m.index for m in piece.members for out in m.node.outs}
+    def __init__(self, fusion: Fusion, segment: Segment) -> None:
+        self._fusion, self._loaded, self._reads = fusion, frozenset(segment.inputs), KnownReads()
+        self._homes = {out: m.index for m in segment.members for out in m.node.outs}
         self._roots = [
-            *(read for member in piece.members for read in member.reads),
-            *(read for store in piece.stores for read in store.root_reads),
+            *(read for member in segment.members for read in member.reads),
+            *(read for store in segment.stores for read in store.root_reads),
         ]
         self._all = self._computed(self._roots)
         self._instructions = self._count(self._all)

@@ -36,7 +36,7 @@ def with_short_unrolled(
     if device.is_cpu or not _computes(first, short):
         return first
     now = timed_kernels(first, device)
-    if not is_slow(now) or not any(_reduces(each.piece, short) for each in now.excesses):
+    if not is_slow(now) or not any(_reduces(each.segment, short) for each in now.excesses):
         return first
     found = [timed_kernels(other, device) for other in segmentations()]
     fastest = min(found, key=lambda each: each.seconds)
@@ -45,8 +45,8 @@ def with_short_unrolled(
 
 def _computes(segmented: SegmentedFusion, names: Collection[str]) -> bool:
     """Whether some kernel has one of these reductions."""
-    return any(_reduces(piece, names) for piece in segmented.segments)
+    return any(_reduces(segment, names) for segment in segmented.segments)
 
 
-def _reduces(piece: Segment, names: Collection[str]) -> bool:
-    return any(member.node.out.name in names for member in piece.members)
+def _reduces(segment: Segment, names: Collection[str]) -> bool:
+    return any(member.node.out.name in names for member in segment.members)

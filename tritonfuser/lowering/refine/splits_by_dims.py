@@ -76,7 +76,7 @@ def _has_unlike_rows(each: Excess) -> bool:
     """Whether the tensors of a kernel differ along its rows: some run along a subset of the row's
     axes alone, or along all of them in another order, or are read at a part of the positions, as
     those of padded parts."""
-    problem = each.piece.problem
+    problem = each.segment.problem
     row = {place for place in problem.places[1] if hint(problem.axes[place]) > 1} if problem else ()
     if problem is None or len(row) < 2:
         return False
@@ -109,7 +109,7 @@ def _reductions(each: Excess, fusion: Fusion, made: dict[Value, str]) -> Iterato
     the same extents only one, since they are split alike."""
     named = {value.name: value for value in fusion.producers}
     met = set[str]()
-    for node in each.piece.nodes:
+    for node in each.segment.nodes:
         name = made.get(node.out, node.out.name)
         value = named.get(name) if is_reducer(node) else None
         if value is None:

@@ -24,28 +24,28 @@ def stored_flat(now: TimedKernels) -> Iterator[tuple[tuple[str, ...], float]]:
     For each slow kernel two tuples: the values that need no result of its reductions, and all.
     """
     for each in now.excesses:
-        full = list(_of_rows(each.piece))
-        dependent = _dependent_on_reductions(each.piece)
+        full = list(_of_rows(each.segment))
+        dependent = _dependent_on_reductions(each.segment)
         independent = [value for value in full if value not in dependent]
         for values in (independent, full):
             if values and (values is full or len(independent) < len(full)):
                 yield tuple(value.name for value in values), each.seconds - LEAST_KERNEL_S
 
 
-def _of_rows(piece: Segment) -> Iterator[Value]:
+def _of_rows(segment: Segment) -> Iterator[Value]:
     """The values that a kernel with reductions along its rows stores for each element of a row."""
-    problem = piece.problem
+    problem = segment.problem
     if problem is None or not problem.reduction_depth or problem.scans:
         return
-    for store in piece.stores:
+    for store in segment.stores:
         if hint(store.value.tensor.numel) > hint(problem.parallel):
             yield store.value
 
 
-def _dependent_on_reductions(piece: Segment) -> set[Value]:
+def _dependent_on_reductions(segment: Segment) -> set[Value]:
     """The results of a kernel's reductions, and all values that it computes from them."""
     found: set[Value] = set()
-    for node in piece.nodes:
+    for node in segment.nodes:
         if is_reducer(node) or not found.isdisjoint(node.operands()):
             found.update(node.outs)
     return found

@@ -81,6 +81,6 @@ class TimedChoices:
 
 def worth_trying(now: TimedKernels, fusion: Fusion) -> int:
     """Most segmentations to try: as many as ``CALLS`` calls may pay for."""
-    stores = sum(len(piece.stores) for piece in now.segmented.segments)
+    stores = sum(len(segment.stores) for segment in now.segmented.segments)
     of_one = NODE_S * max(len(fusion.nodes) * stores, 1)
     return max(int(CALLS * now.excess / of_one), FEWEST_TRIED)
