@@ -477,6 +477,19 @@ def test_elements_with_addresses_of_their_own_take_registers():
     assert hoisted_registers(written, params, 20) == 20 + elements
 
 
+@pytest.mark.parametrize(("staged", "each"), [(False, 32), (True, 1)])
+def test_a_thread_with_whole_rows_has_one_element_of_what_rows_have(staged, each):
+    """sm_90, a cross entropy of rows of 18, which looks up three elements of a row: 32 registers if
+    threads have whole rows, which was not tried for want of registers."""
+    row = Stream(item_bytes=4, x_stride=32, total_bytes=4 << 20)
+    of_rows = Stream(item_bytes=4, along_r=False, r_stride=0, total_bytes=4 << 15)
+    problem = Problem(
+        parallel=1 << 15, reduced=32, reduction_depth=1, streams=(row, of_rows), device=H200
+    )
+    params = InnerPersistentParams(block_x=64, block_r=32, persistent=True, num_warps=2)
+    assert hoisted_registers(problem, replace(params, staged=staged), 20) == 20 + 32 + each
+
+
 def test_what_has_fewer_elements_counts_by_its_share():
     work = KernelWork(
         nodes=(

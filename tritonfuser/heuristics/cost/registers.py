@@ -125,9 +125,11 @@ class HoistedLoads:
             Predicted registers of the kernel apart from that (``KernelTime.registers``).
         """
         elements = m.maximum(tile.x * tile.r / threads, 1.0)
+        # A thread of a staged tile has whole rows, of which no other thread has any element.
+        rows = m.maximum(tile.x / m.where(tile.staged, threads, 1.0), 1.0)
         loaded: Number = 0.0
         for words, along_x, along_r in self._loads:
-            positions = (tile.x if along_x else 1) * (tile.r if along_r else 1)
+            positions = (rows if along_x else 1) * (tile.r if along_r else 1)
             loaded = loaded + words * m.minimum(elements, 1.0 * positions)
         return wanted + loaded
 
