@@ -8,8 +8,8 @@ from .constants import MOVED_DRAW
 from .tiles import KernelTile, is_flat_tile
 
 RANDOM_WORDS = 4
-"""Random words of one Philox counter. Where the length of rows is no multiple of it, they have to
-be exchanged between lanes."""
+"""Random words of one Philox counter; as many elements of a tensor share a counter. A thread should
+have all of them. Where the length of rows is no multiple of it, lanes exchange them."""
 
 
 def philox_cost(

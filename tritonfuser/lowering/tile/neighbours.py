@@ -7,6 +7,7 @@ from collections.abc import Container, Mapping
 from dataclasses import replace
 
 from ...device import VECTOR_BYTES
+from ...heuristics.cost.draws import RANDOM_WORDS
 from ...heuristics.integers import ceil_div
 from ...heuristics.params import (
     HeuristicParams,
@@ -27,10 +28,6 @@ from ..problem_sizes import env_of
 from ..segments.segment import Segment
 from .nest import Nest
 from .tile import Tile
-
-PHILOX_WORDS = 4
-"""Elements that share a Philox counter: a thread should have all of them, so that no counter is
-evaluated twice."""
 
 EXCHANGE_INSTRUCTIONS = 1
 """Instructions to pass an element to another thread through shared memory."""
@@ -95,7 +92,7 @@ def _best_filling(
     each = problem.ops_per_element + RANDOM_INSTRUCTIONS
     best, least = most, math.inf
     count = most
-    while count >= PHILOX_WORDS:
+    while count >= RANDOM_WORDS:
         times = ceil_div(tile.axis.extent, threads * count)
         computed = each * times * threads * count / tile.axis.extent
         cost = computed + _extra_load_instructions(loads, count)
@@ -155,7 +152,7 @@ def _neighbours(problem: Problem, loads: list[Stream], stored: list[int]) -> int
         return 0
     count = VECTOR_BYTES // max(stored)
     limits = count < _widest(loads, stored)
-    if not limits or count < (PHILOX_WORDS if problem.draws_random else 2):
+    if not limits or count < (RANDOM_WORDS if problem.draws_random else 2):
         return 0
     saved = EXCHANGE_INSTRUCTIONS + (RANDOM_INSTRUCTIONS if problem.draws_random else 0)
     return count if _extra_load_instructions(loads, count) < saved else 0

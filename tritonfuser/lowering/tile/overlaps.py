@@ -15,11 +15,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ...heuristics.cost.draws import RANDOM_WORDS
 from ...symbolic.queries import is_known_multiple
 from ...symbolic.sizes import is_size
 from ..segments.segment import Segment
 from ..segments.segmented_fusion import SegmentedFusion
-from .neighbours import PHILOX_WORDS
 from .nest import Nest
 from .tile import Tile
 
@@ -27,7 +27,7 @@ REPEATED = 1 / 8
 """Most positions that may be computed twice, as a share of the axis. They may be loaded from memory
 twice: of 33 rows in two tiles of 32, nearly all would be."""
 
-RUN = 2 * PHILOX_WORDS
+RUN = 2 * RANDOM_WORDS
 """Most random numbers that are drawn together; such a run begins at a multiple of its length."""
 
 

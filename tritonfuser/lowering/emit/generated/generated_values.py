@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ....dtypes import EIGHT_BIT_FLOATS, Category, DataType, compute_dtype
+from ....heuristics.cost.draws import RANDOM_WORDS
 from ....ir import Const, Node, Operand, Value
 from ....ops.builder import as_call
 from ....ops.forms import Factory, Random
@@ -15,7 +16,7 @@ from ...access.reads import Read
 from ..expressions import cast_text, triton_name
 from ..memory.repeated_loads import RepeatWriter
 from ..names import Name, Repeat
-from .random_words import WORDS, DrawnRun, run_along, scaled
+from .random_words import DrawnRun, run_along, scaled
 
 
 class GeneratedValues:
@@ -115,11 +116,11 @@ class GeneratedValues:
             counter = self.repeats.offset(run.counter, Repeat(run.tile, run.count))
             return f"{form.distribution}_by_four({drawn}, {self.index.text(counter)}, {shape})"
         within = self.repeats.part(run.tile, run.count)
-        if run.count > WORDS:
+        if run.count > RANDOM_WORDS:
             start = self.index.text(run.rest)
             return f"{form.distribution}_by_eight({drawn}, {start}, {within}, {shape})"
         beyond = run.tile.end + run.tile.width  # of a position; counters are fewer
-        first = self.index.text(run.rest // WORDS, beyond)
+        first = self.index.text(run.rest // RANDOM_WORDS, beyond)
         plus = "" if first == "0" else f"{first} + "
         return f"{form.distribution}_by_four({drawn}, {plus}{within}, {shape})"
 

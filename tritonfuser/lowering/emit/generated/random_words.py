@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 
 from ....dtypes import DataType, compute_dtype
+from ....heuristics.cost.draws import RANDOM_WORDS
 from ....ir import Const, Node
 from ....ops.builder import as_call
 from ....ops.creation import philox
@@ -21,10 +22,7 @@ LEAST_RUN = 512
 """Least elements of a peeled tile that is drawn in runs. Of shorter tiles a thread has one element,
 and computes the words of its whole run."""
 
-WORDS = 4
-"""Random words of one Philox counter; as many elements of a tensor share a counter."""
-
-PAIR = 2 * WORDS
+PAIR = 2 * RANDOM_WORDS
 """Elements that are drawn together where the first does not begin a counter."""
 
 
@@ -54,8 +52,8 @@ class DrawnRun:
     def counter(self) -> Affine:
         """The counter of a run of four along a dim of the tile, by the axis of the tile."""
         assert self.dim is not None and self.dim.mod is not None
-        within = Digit(self.tile.axis, WORDS, self.dim.mod // WORDS)
-        return self.rest // WORDS + Affine(((within, 1),))
+        within = Digit(self.tile.axis, RANDOM_WORDS, self.dim.mod // RANDOM_WORDS)
+        return self.rest // RANDOM_WORDS + Affine(((within, 1),))
 
 
 def run_along(position: Affine, tiles: tuple[Tile, ...]) -> DrawnRun | None:
@@ -81,29 +79,31 @@ def _along_axis(position: Affine, tile: Tile) -> DrawnRun | None:
     rest = without(position, tile.axis)
     if rest is None:
         return None
-    return DrawnRun(tile, rest, WORDS if _begins_counters(rest) else PAIR)
+    return DrawnRun(tile, rest, RANDOM_WORDS if _begins_counters(rest) else PAIR)
 
 
 def _along_dim(position: Affine, tile: Tile) -> DrawnRun | None:
     """The run of a position that grows along the last of the dims of a tile."""
     mine = [(d, step) for d, step in position.terms if d.base == tile.axis]
-    dims = [(d, step) for d, step in mine if not is_known_multiple(d.div, WORDS)]
+    dims = [(d, step) for d, step in mine if not is_known_multiple(d.div, RANDOM_WORDS)]
     if len(dims) != 1:
         return None
     dim, step = dims[0]
     rest = Affine(tuple(t for t in position.terms if t[0] != dim), position.const)
     others = Affine(tuple(t for t in position.terms if t not in mine))
-    whole = dim.mod is not None and is_known_multiple(dim.mod, WORDS)
+    whole = dim.mod is not None and is_known_multiple(dim.mod, RANDOM_WORDS)
     varies = any(is_size(n) for d, _ in mine for n in (d.div, d.mod))
     once = is_known_equal(step, 1) and is_known_equal(dim.div, 1)
     if not (whole and once) or varies or tile.axis in others.axes():
         return None
-    return DrawnRun(tile, rest, WORDS, dim) if _begins_counters(rest) else None
+    return DrawnRun(tile, rest, RANDOM_WORDS, dim) if _begins_counters(rest) else None
 
 
 def _begins_counters(rest: Affine) -> bool:
     """Whether a position is a multiple of four."""
-    return all(is_known_multiple(step, WORDS) for step in (rest.const, *(c for _, c in rest.terms)))
+    return all(
+        is_known_multiple(step, RANDOM_WORDS) for step in (rest.const, *(c for _, c in rest.terms))
+    )
 
 
 def without(position: Affine, axis: Axis) -> Affine | None:
