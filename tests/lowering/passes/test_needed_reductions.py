@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import pytest
@@ -129,3 +130,50 @@ def test_beside_an_op_with_results_of_several_ranks() -> None:
 
     x = torch.randn(SMALL)
     torch.testing.assert_close(record(body, [x]).run([x])[2], normed(x)[LAST])
+
+
+def parallel_of_reductions(body: Any, given: list[torch.Tensor]) -> list[int]:
+    """The rows of each kernel that reduces."""
+    segments = record(body, given).segments(given, arch="sm_90").segments
+    problems = [segment.problem for segment in segments if segment.problem is not None]
+    return [problem.parallel for problem in problems if problem.reduced > 1]
+
+
+@pytest.mark.parametrize("count", [4, 16])
+def test_slices_that_overlap_reduce_no_row_twice(count: int) -> None:
+    """A moving sum of all row sums but the first: 132 us by the cost model if each slice reduces
+    its rows, 31 if all rows are reduced."""
+    rows = 700 - count
+
+    def body(fd: Any, x: Any) -> Any:
+        sums = fd.ops.sum(x, [1])
+        parts = [fd.ops.slice(sums, [1 + n], [1 + n + rows]) for n in range(count)]
+        return functools.reduce(fd.ops.add, parts)
+
+    given = [torch.empty(701, 4096, device="meta")]
+    assert parallel_of_reductions(body, given) == [701]
+
+
+@pytest.mark.parametrize(("start", "columns"), [(1, 4096), (64, 4032)])
+def test_columns_that_begin_inside_vectors_are_all_reduced(start: int, columns: int) -> None:
+    """Loads of 2 bytes take more time than what they leave out."""
+
+    def body(fd: Any, x: Any) -> Any:
+        return fd.ops.slice(fd.ops.sum(x, [0]), [start], [4096])
+
+    given = [torch.empty(64, 4096, dtype=torch.bfloat16, device="meta")]
+    assert parallel_of_reductions(body, given) == [columns]
+
+
+def test_a_reduction_that_stays_whole_is_not_narrowed_for_another() -> None:
+    """The maximum is stored, so all of it is computed; the sum behind it is narrowed."""
+
+    def body(fd: Any, x: Any) -> Any:
+        largest = fd.ops.max(x, [2])
+        shifted = fd.ops.sub(x, fd.ops.broadcast(largest, [False, False, True]))
+        return largest, sliced(fd, fd.ops.sum(shifted, [1]), (slice(0, 2),), (6, 40))
+
+    x = torch.randn(SMALL)
+    largest, total = record(body, [x]).run([x])
+    torch.testing.assert_close(largest, x.amax(2))
+    torch.testing.assert_close(total, (x - x.amax(2, keepdim=True)).sum(1)[:2])

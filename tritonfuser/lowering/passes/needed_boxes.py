@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import prod
 
 from ...ir import Fusion, Node, Value
 from ...ops.builder import as_call
@@ -17,7 +18,7 @@ Box = tuple[tuple[int, int], ...]
 
 
 def always(node: Node) -> bool:
-    """Counts all reductions."""
+    """``counts`` of all reductions."""
     return True
 
 
@@ -33,7 +34,7 @@ def needed_boxes(
     results : mapping of Value to Box
         What is needed of some values.
     counts : callable
-        Whether a reduction is among what needs its operand; by default all are.
+        Whether a reduction's need of its operand counts; by default that of all does.
     """
     found = dict(results)
     for node in reversed(fusion.nodes):
@@ -69,6 +70,11 @@ def of_operand(node: Node, box: Box) -> Box:
     return tuple((0, size) if dim in reduced else next(kept) for dim, size in enumerate(sizes))
 
 
+def volume(box: Box) -> int:
+    """The number of positions of a box."""
+    return prod(stop - start for start, stop in box)
+
+
 def _needs(node: Node, box: Box) -> Iterator[tuple[Value, Box]]:
     """The tensors that a node reads, with the box of each."""
     form = as_call(node).op.form
@@ -80,13 +86,13 @@ def _needs(node: Node, box: Box) -> Iterator[tuple[Value, Box]]:
         if is_reduction(node) and value == as_call(node).value("arg"):
             yield value, of_operand(node, box)
         elif isinstance(form, Pointwise) and value.tensor.rank == len(box):
-            yield value, repeated(value, node.outs[0], box)
+            yield value, broadcast_box(value, node.outs[0], box)
         else:
             yield value, whole(value)
 
 
-def repeated(operand: Value, result: Value, box: Box) -> Box:
-    """The box of an operand of as many dims, of which some have one position for all."""
+def broadcast_box(operand: Value, result: Value, box: Box) -> Box:
+    """The box of an elementwise op's operand: of a dim of size 1, which is broadcast, all of it."""
     sizes = zip(operand.tensor.sizes, result.tensor.sizes, box, strict=True)
     return tuple(part if own == size else (0, own) for own, size, part in sizes)
 

@@ -2,87 +2,110 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Mapping, Set
 
 from ...ir import Arg, Const, Fusion, Node, Value
 from ...ops.builder import GraphBuilder, as_call
 from ...ops.forms import Pointwise
-from .needed_boxes import Box, is_reduction, of_operand, repeated, whole
+from .needed_boxes import Box, broadcast_box, is_reduction, of_operand, whole
 from .substitution import Substitution
 
 
 class Parts:
-    """Records parts of values into a builder, each once.
+    """Parts of values, each recorded once.
 
-    Elementwise ops, reductions, broadcasts, permutes and slices are computed of parts of their
+    Elementwise ops, broadcasts, permutes, slices and some reductions are computed of parts of their
     operands; of all other values a slice is recorded.
+
+    Parameters
+    ----------
+    narrowed : container of Node
+        The reductions of which parts are computed.
+
+    Attributes
+    ----------
+    known : dict
+        (value, box) -> the value of the part.
     """
 
-    def __init__(self, fusion: Fusion, builder: GraphBuilder, substitution: Substitution) -> None:
-        self._producers, self._builder = fusion.producers, builder
-        self._substitution = substitution
+    def __init__(self, fusion: Fusion, narrowed: Container[Node]) -> None:
+        self._producers, self._narrowed = fusion.producers, narrowed
         self._places = {out: n for n, node in enumerate(fusion.nodes) for out in node.outs}
-        self._known: dict[tuple[Value, Box], Value] = {}
+        self.known: dict[tuple[Value, Box], Value] = {}
 
-    def behind(self, value: Value) -> Iterator[Node]:
-        """The nodes of which parts are computed for a part of a value."""
-        open_values, seen = [value], set[Node]()
-        while open_values:
-            node = self._node(open_values.pop())
-            if node is not None and node not in seen:
-                seen.add(node)
-                yield node
-                open_values += (v for v in node.operands() if v.is_tensor)
-
-    def of(self, value: Value, box: Box) -> Value:
-        """A box of a value."""
-        wanted, open_pairs = {(value, box)}, [(value, box)]
+    def wanted_by(self, node: Node) -> set[tuple[Value, Box]]:
+        """The parts that a slice is computed of, down to values that are sliced; none for other
+        nodes, and where no reduction is among what is computed."""
+        if slice_box(node) is None:
+            return set()
+        first = set(operand_boxes(node, whole(node.out)).items())
+        wanted, open_pairs = set(first), list(first)
+        is_narrowed = False
         while open_pairs:
-            node, part = self._node(open_pairs[-1][0]), open_pairs.pop()
-            if node is not None and part[1] != whole(part[0]) and part not in self._known:
-                more = _operand_boxes(node, part[1]).items() - wanted
-                wanted |= more
-                open_pairs += more
-        for pair in sorted(wanted, key=lambda pair: self._places.get(pair[0], -1)):
-            if pair not in self._known:
-                self._make(*pair)
-        return self._known[value, box]
+            value, box = open_pairs.pop()
+            behind = self._node(value)
+            if behind is None or box == whole(value):
+                continue
+            is_narrowed |= behind in self._narrowed
+            more = operand_boxes(behind, box).items() - wanted
+            wanted |= more
+            open_pairs += more
+        return wanted if is_narrowed else set()
+
+    def record(
+        self, wanted: Set[tuple[Value, Box]], builder: GraphBuilder, substitution: Substitution
+    ) -> None:
+        """Record parts, and what they are computed of, in the order of the fusion."""
+        for value, box in sorted(wanted, key=lambda pair: self._places.get(pair[0], -1)):
+            if (value, box) not in self.known:
+                self._record(value, box, builder, substitution)
 
     def _node(self, value: Value) -> Node | None:
         """What computes a value, if it computes parts of it of parts of its operands."""
         node = self._producers.get(value)
-        return node if node is not None and _has_parts(node) else None
+        if node is None or (is_reduction(node) and node not in self._narrowed):
+            return None
+        return node if _has_parts(node) else None
 
-    def _make(self, value: Value, box: Box) -> None:
-        """Record a box of a value; those of what it is computed from are known."""
-        node, given = self._node(value), self._substitution(value)
+    def _record(
+        self, value: Value, box: Box, builder: GraphBuilder, substitution: Substitution
+    ) -> None:
+        """Record one part; those of what it is computed of are known."""
+        node, given = self._node(value), substitution(value)
         if box == whole(value):
             assert isinstance(given, Value)
-            self._known[value, box] = given
+            self.known[value, box] = given
         elif node is None:
             starts, stops = zip(*box, strict=True)
             steps = [1] * len(starts)
-            made = self._builder.call("slice", given, list(starts), list(stops), steps)
-            self._known[value, box] = made
+            self.known[value, box] = builder.call("slice", given, list(starts), list(stops), steps)
         else:
-            parts = {v: self._known[v, part] for v, part in _operand_boxes(node, box).items()}
-            for out, made in zip(node.outs, self._results(node, box, parts), strict=True):
-                self._known[out, box] = made
+            parts = {v: self.known[v, part] for v, part in operand_boxes(node, box).items()}
+            for out, made in zip(
+                node.outs, _results(node, box, parts, builder, substitution), strict=True
+            ):
+                self.known[out, box] = made
 
-    def _results(self, node: Node, box: Box, parts: Mapping[Value, Value]) -> tuple[Value, ...]:
-        """The box of a node's results, from boxes of its operands."""
-        if node.op == "slice":
-            return tuple(parts.values())
-        args: list[Arg] = [
-            parts.get(arg) or self._substitution(arg) if isinstance(arg, Value) else arg
-            for arg in node.args
-        ]
-        if node.op == "expand":
-            args[1:] = [tuple(Const.of(stop - start) for start, stop in box)]
-        loc, self._builder.loc = self._builder.loc, node.loc
-        found = self._builder.call(node.op, *args, **dict(node.attrs))
-        self._builder.loc = loc
-        return found if isinstance(found, tuple) else (found,)
+
+def _results(
+    node: Node,
+    box: Box,
+    parts: Mapping[Value, Value],
+    builder: GraphBuilder,
+    substitution: Substitution,
+) -> tuple[Value, ...]:
+    """The box of a node's results, from boxes of its operands."""
+    if node.op == "slice":
+        return tuple(parts.values())
+    args: list[Arg] = [
+        parts.get(arg) or substitution(arg) if isinstance(arg, Value) else arg for arg in node.args
+    ]
+    if node.op == "expand":
+        args[1:] = [tuple(Const.of(stop - start) for start, stop in box)]
+    loc, builder.loc = builder.loc, node.loc
+    found = builder.call(node.op, *args, **dict(node.attrs))
+    builder.loc = loc
+    return found if isinstance(found, tuple) else (found,)
 
 
 def slice_box(node: Node) -> Box | None:
@@ -115,7 +138,7 @@ def _has_parts(node: Node) -> bool:
     return node.op in views or is_reduction(node) or slice_box(node) is not None
 
 
-def _operand_boxes(node: Node, box: Box) -> dict[Value, Box]:
+def operand_boxes(node: Node, box: Box) -> dict[Value, Box]:
     """The box of each tensor that a node reads, for one of its results."""
     return {v: _operand_box(node, v, box) for v in node.operands() if v.is_tensor}
 
@@ -136,4 +159,4 @@ def _operand_box(node: Node, operand: Value, box: Box) -> Box:
         flags = node.attr("is_broadcast_dim")
         assert isinstance(flags, tuple)
         return tuple(part for part, new in zip(box, flags, strict=True) if not new)
-    return repeated(operand, node.out, box)
+    return broadcast_box(operand, node.out, box)
