@@ -15,8 +15,8 @@ have all of them. Where the length of rows is no multiple of it, lanes exchange 
 def philox_cost(
     problem: Problem, work: ElementWork, params: KernelParams, tile: KernelTile, elements: float
 ) -> float:
-    """The cost of the random numbers of an element, as a multiple of the cost of one of which four
-    share one Philox counter.
+    """The cost of the random numbers of an element. The unit is a number whose Philox counter four
+    numbers share.
 
     Parameters
     ----------

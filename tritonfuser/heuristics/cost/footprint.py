@@ -177,7 +177,8 @@ class TensorStrides:
     def _piece(self, granule: int) -> tuple[int, bool]:
         """(elements of a granule, whether all runs begin at granules).
 
-        Runs begin at granules if every stride of a granule or more is a multiple of it. For
+        Runs begin at granules if the tensor does, and every stride of a granule or more is a
+        multiple of it. For
         granules as large as a cache line, runs are taken to begin anywhere.
         """
         if granule not in self._pieces:

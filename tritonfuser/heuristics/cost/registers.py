@@ -125,7 +125,7 @@ class HoistedLoads:
             Predicted registers of the kernel apart from that (``KernelTime.registers``).
         """
         elements = m.maximum(tile.x * tile.r / threads, 1.0)
-        # A thread of a staged tile has whole rows, of which no other thread has any element.
+        # In a staged tile each thread has rows of its own; in others it may have elements of all.
         rows = m.maximum(tile.x / m.where(tile.staged, threads, 1.0), 1.0)
         loaded: Number = 0.0
         for words, along_x, along_r in self._loads:

@@ -22,8 +22,8 @@ _FUNCTIONS = {
     Outside.GUARDED: ("checked_index", "checked_index"),
 }
 """The functions of the device library that make an index safe: for dims of fewer than 2**31
-elements, and for any. They take the index, the extent of its dim, the mask, and all but the last
-how many neighbours have the same index."""
+elements, and for any. They take the index, the extent of its dim and the mask. Those that clamp or
+wrap also take the number of neighbours that have the same index."""
 
 
 class LoadedIndexWriter:
