@@ -26,7 +26,7 @@ from .passes.device_requirements import check_device
 from .passes.empty_values import fill_empty
 from .passes.mark_softmax import mark_softmax
 from .passes.memory_orders import keep_memory_orders, reduce_in_memory_order
-from .passes.needed_reductions import narrow_reductions
+from .passes.narrowing.reductions import narrow_reductions
 from .passes.positional_values import shrink_positional
 from .passes.random_seeds import Seeds, add_seeds
 from .passes.simplify import simplify

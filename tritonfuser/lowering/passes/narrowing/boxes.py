@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import prod
 
-from ...ir import Fusion, Node, Value
-from ...ops.builder import as_call
-from ...ops.forms import Moments, Pointwise, Reduction
-from ...ops.table import View
-from ...symbolic.index_expr import Affine, Axis, digit
-from ...symbolic.sizes import is_size
-from ..access.reads import Read, sources_of
+from ....ir import Fusion, Node, Value
+from ....ops.builder import as_call
+from ....ops.forms import Moments, Pointwise, Reduction
+from ....ops.table import View
+from ....symbolic.index_expr import Affine, Axis, digit
+from ....symbolic.sizes import is_size
+from ...access.reads import Read, sources_of
 
 Box = tuple[tuple[int, int], ...]
 """Of each dim the first position, and the one behind the last."""
@@ -42,7 +42,7 @@ def needed_boxes(
         if not boxes or (is_reduction(node) and not counts(node)):
             continue
         sizes = {out.tensor.sizes for out in node.outs if out in found}
-        for value, box in _needs(node, union(boxes)) if len(sizes) == 1 else _all_of(node):
+        for value, box in operand_boxes(node, union(boxes)) if len(sizes) == 1 else _all_of(node):
             found[value] = union([box, *filter(None, [found.get(value)])])
     return found
 
@@ -75,8 +75,8 @@ def volume(box: Box) -> int:
     return prod(stop - start for start, stop in box)
 
 
-def _needs(node: Node, box: Box) -> Iterator[tuple[Value, Box]]:
-    """The tensors that a node reads, with the box of each."""
+def operand_boxes(node: Node, box: Box) -> Iterator[tuple[Value, Box]]:
+    """The tensors that a node reads for a box of its results, with the box of each."""
     form = as_call(node).op.form
     operands = dict.fromkeys(v for v in node.operands() if v.is_tensor)
     if isinstance(form, View) and not form.indices:
@@ -86,12 +86,12 @@ def _needs(node: Node, box: Box) -> Iterator[tuple[Value, Box]]:
         if is_reduction(node) and value == as_call(node).value("arg"):
             yield value, of_operand(node, box)
         elif isinstance(form, Pointwise) and value.tensor.rank == len(box):
-            yield value, broadcast_box(value, node.outs[0], box)
+            yield value, _broadcast(value, node.outs[0], box)
         else:
             yield value, whole(value)
 
 
-def broadcast_box(operand: Value, result: Value, box: Box) -> Box:
+def _broadcast(operand: Value, result: Value, box: Box) -> Box:
     """The box of an elementwise op's operand: of a dim of size 1, which is broadcast, all of it."""
     sizes = zip(operand.tensor.sizes, result.tensor.sizes, box, strict=True)
     return tuple(part if own == size else (0, own) for own, size, part in sizes)

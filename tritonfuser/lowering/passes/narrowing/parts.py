@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping, Set
 
-from ...ir import Arg, Const, Fusion, Node, Value
-from ...ops.builder import GraphBuilder, as_call
-from ...ops.forms import Pointwise
-from .needed_boxes import Box, broadcast_box, is_reduction, of_operand, whole
-from .substitution import Substitution
+from ....ir import Arg, Const, Fusion, Node, Value
+from ....ops.builder import GraphBuilder, as_call
+from ....ops.forms import Pointwise
+from ..substitution import Substitution
+from .boxes import Box, is_reduction, operand_boxes, volume, whole
 
 
 class Parts:
@@ -36,9 +36,9 @@ class Parts:
     def wanted_by(self, node: Node) -> set[tuple[Value, Box]]:
         """The parts that a slice is computed of, down to values that are sliced; none for other
         nodes, and where no reduction is among what is computed."""
-        if slice_box(node) is None:
+        if not _is_slice(node):
             return set()
-        first = set(operand_boxes(node, whole(node.out)).items())
+        first = set(operand_boxes(node, whole(node.out)))
         wanted, open_pairs = set(first), list(first)
         is_narrowed = False
         while open_pairs:
@@ -47,7 +47,7 @@ class Parts:
             if behind is None or box == whole(value):
                 continue
             is_narrowed |= behind in self._narrowed
-            more = operand_boxes(behind, box).items() - wanted
+            more = set(operand_boxes(behind, box)) - wanted
             wanted |= more
             open_pairs += more
         return wanted if is_narrowed else set()
@@ -56,9 +56,14 @@ class Parts:
         self, wanted: Set[tuple[Value, Box]], builder: GraphBuilder, substitution: Substitution
     ) -> None:
         """Record parts, and what they are computed of, in the order of the fusion."""
-        for value, box in sorted(wanted, key=lambda pair: self._places.get(pair[0], -1)):
+        for value, box in sorted(wanted, key=self._order):
             if (value, box) not in self.known:
                 self._record(value, box, builder, substitution)
+
+    def _order(self, part: tuple[Value, Box]) -> tuple[int, int, Box]:
+        """Sort key of parts, the same in every process: those of inputs come first."""
+        value, box = part
+        return self._places.get(value, -1), value.index, box
 
     def _node(self, value: Value) -> Node | None:
         """What computes a value, if it computes parts of it of parts of its operands."""
@@ -80,7 +85,7 @@ class Parts:
             steps = [1] * len(starts)
             self.known[value, box] = builder.call("slice", given, list(starts), list(stops), steps)
         else:
-            parts = {v: self.known[v, part] for v, part in operand_boxes(node, box).items()}
+            parts = {v: self.known[v, part] for v, part in operand_boxes(node, box)}
             for out, made in zip(
                 node.outs, _results(node, box, parts, builder, substitution), strict=True
             ):
@@ -108,25 +113,13 @@ def _results(
     return found if isinstance(found, tuple) else (found,)
 
 
-def slice_box(node: Node) -> Box | None:
-    """The box of its operand that a slice is. None for other ops, for steps above 1, and for bounds
-    that a run computes."""
+def _is_slice(node: Node) -> bool:
+    """Whether a node is a slice without steps, of some elements and by known bounds."""
     if node.op != "slice":
-        return None
-    starts, stops, steps = (_numbers(arg) for arg in node.args[1:4])
-    found = tuple(zip(starts, stops, strict=True))
-    sizes = tuple(stop - start for start, stop in found)
-    is_box = all(start >= 0 for start in starts) and all(step == 1 for step in steps)
-    return found if is_box and sizes == node.out.tensor.sizes else None
-
-
-def _numbers(arg: Arg) -> tuple[int, ...]:
-    """Constant numbers; -1 for others, which no bound of a box is."""
-    given = arg if isinstance(arg, tuple) else ()
-    return tuple(
-        item.value if isinstance(item, Const) and isinstance(item.value, int) else -1
-        for item in given
-    )
+        return False
+    all_of = whole(node.out)
+    ((_, box),) = operand_boxes(node, all_of)
+    return volume(box) == volume(all_of) > 0
 
 
 def _has_parts(node: Node) -> bool:
@@ -135,28 +128,4 @@ def _has_parts(node: Node) -> bool:
         rank = node.out.tensor.rank if node.out.is_tensor else None
         return all(v.tensor.rank == rank for v in node.operands() if v.is_tensor)
     views = ("broadcast", "expand", "permute")
-    return node.op in views or is_reduction(node) or slice_box(node) is not None
-
-
-def operand_boxes(node: Node, box: Box) -> dict[Value, Box]:
-    """The box of each tensor that a node reads, for one of its results."""
-    return {v: _operand_box(node, v, box) for v in node.operands() if v.is_tensor}
-
-
-def _operand_box(node: Node, operand: Value, box: Box) -> Box:
-    if is_reduction(node):
-        return of_operand(node, box)
-    moved = slice_box(node)
-    if moved is not None:
-        pairs = zip(box, moved, strict=True)
-        return tuple((start + first, stop + first) for (start, stop), (first, _) in pairs)
-    if node.op == "permute":
-        dims = node.attr("dims")
-        assert isinstance(dims, tuple)
-        places = {dim: place for place, dim in enumerate(dims)}
-        return tuple(box[places[dim]] for dim in range(len(box)))
-    if node.op == "broadcast":
-        flags = node.attr("is_broadcast_dim")
-        assert isinstance(flags, tuple)
-        return tuple(part for part, new in zip(box, flags, strict=True) if not new)
-    return broadcast_box(operand, node.out, box)
+    return node.op in views or is_reduction(node) or _is_slice(node)

@@ -9,22 +9,23 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Mapping
 from functools import partial
 
-from ...device import SECTOR_BYTES
-from ...ir import Fusion, Node, Value
-from ...ops.builder import GraphBuilder, as_call
-from .needed_boxes import (
+from ....device import SECTOR_BYTES
+from ....ir import Fusion, Node, Value
+from ....ops.builder import GraphBuilder, as_call
+from ..redundant_nodes import eliminate_common_subexpressions, eliminate_dead_code
+from ..substitution import Substitution, next_free, rebuilt
+from .boxes import (
     Box,
     has_open_sizes,
     is_reduction,
     needed_boxes,
     of_operand,
+    operand_boxes,
     union,
     volume,
     whole,
 )
-from .parts_of_values import Parts, operand_boxes
-from .redundant_nodes import eliminate_common_subexpressions, eliminate_dead_code
-from .substitution import Substitution, next_free, rebuilt
+from .parts import Parts
 
 
 def narrow_reductions(fusion: Fusion) -> Fusion:
@@ -115,7 +116,7 @@ def _narrowed(fusion: Fusion, chosen: Container[Node]) -> Fusion:
             builder.nodes.append(substitution.node(node))
             continue
         parts.record(wanted, builder, substitution)
-        ((operand, box),) = operand_boxes(node, whole(node.out)).items()
+        ((operand, box),) = operand_boxes(node, whole(node.out))
         substitution.set(node.out, parts.known[operand, box])
     found = rebuilt(fusion, builder.nodes, substitution)
     return eliminate_dead_code(eliminate_common_subexpressions(found))

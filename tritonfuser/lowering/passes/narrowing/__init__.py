@@ -1,0 +1,1 @@
+"""Parts of values: which are needed, and reductions of no more than that."""
