@@ -252,10 +252,16 @@ def contiguous_run_along(stream: Stream, extents: Sequence[int], places: Sequenc
     return 0
 
 
-def warp_bytes(
+def warp_lines(
     strides: TensorStrides, extents: Sequence[int], sides: Sequence[Sequence[int]], place: int
-) -> float:
-    """Bytes of the sectors that a warp touches if its lanes run along one side of a tile.
+) -> tuple[float, float, float]:
+    """What tells which side of a tile the lanes of a warp should run along: the least of these.
+
+    They are the cache lines that a warp then touches, as if its runs began at one; the distinct
+    elements, negative; and the bytes of their sectors. A load takes a cycle for each line, however
+    much of it the lanes share. So of two sides with equally many lines it is the one along which
+    elements differ, as other tensors are likely to have it: lanes that all read one element gain
+    nothing, and what they read must then be moved to the lanes of the others.
 
     Parameters
     ----------
@@ -270,8 +276,11 @@ def warp_bytes(
     """
     along = max(min(NVIDIA_WARP_SIZE, prod(extents[axis] for axis in sides[place])), 1)
     counts = [along if n == place else NVIDIA_WARP_SIZE / along for n in range(len(sides))]
-    _, touched = strides.touched(tile_over(extents, zip(sides, counts, strict=True)))
-    return touched
+    tile = tile_over(extents, zip(sides, counts, strict=True))
+    elements, runs, span = strides.footprint(tile, CACHE_LINE_BYTES)
+    _, sectors = strides.touched(tile)
+    lines = max(runs, 1.0) * ceil(span * strides.item_bytes / CACHE_LINE_BYTES)
+    return lines, -elements, sectors
 
 
 def vector_elements(stream: Stream, places: Sequence[int], run: int, most: int) -> int:

@@ -14,7 +14,7 @@ from ..footprint import (
     contiguous_run_along,
     tile_over,
     vector_elements,
-    warp_bytes,
+    warp_lines,
 )
 from ..gathered import Gathered
 from ..traffic import partial_sector_bytes_of, written_bytes
@@ -208,14 +208,14 @@ def _lane_side(
     along: Sequence[int],
 ) -> int:
     """The side that the lanes of a load run along, one of ``along``: the side with the widest
-    vectors, or the one whose adjacent positions are nearest in memory if there are no vectors."""
+    vectors, or the one along which a warp touches the fewest lines if there are no vectors."""
     if len(along) == 1:
         return along[0]
     found = max(along, key=lambda side: vectors[side])
     if vectors[found] > 1:
         return found
-    touched = {side: warp_bytes(tensor.stride_terms, problem.axes, sides, side) for side in along}
-    return min(along, key=lambda side: (touched[side], -side))
+    lines = {side: warp_lines(tensor.stride_terms, problem.axes, sides, side) for side in along}
+    return min(along, key=lambda side: (lines[side], -side))
 
 
 def _vectors(

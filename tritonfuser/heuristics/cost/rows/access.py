@@ -15,7 +15,7 @@ from ...integers import floor_power_of_2
 from ...problem import Problem
 from ...streams import Stream
 from ..digits import digits_of
-from ..footprint import contiguous_run_along, strides_of, warp_bytes
+from ..footprint import contiguous_run_along, strides_of, warp_lines
 from ..gathered import Gathered
 from ..refetched import overfetch_ratio
 from ..tiles import KernelTile
@@ -80,7 +80,7 @@ class RowTensor:
         sides, axes = self._problem.places, self._problem.axes
         if not all(sides) or not self.stream.along_r:
             return X
-        along_x, along_r = (warp_bytes(self.strides, axes, sides, side) for side in (X, R))
+        along_x, along_r = (warp_lines(self.strides, axes, sides, side) for side in (X, R))
         return X if along_x < along_r else R
 
 

@@ -2,7 +2,7 @@
 
 Triton gives neighbouring threads the elements along the dim of a tile with the longest run that it
 proves, and those along dim 0 where it proves none: of ``x * 2`` and ``x % 305`` it proves none.
-Along dim 1 of ``tl.load(p + y * 13760 + x * 2)`` a warp's elements are in 8 sectors, but along
+Along dim 1 of ``tl.load(p + y * 13760 + x * 2)`` a warp's elements are in 2 cache lines, but along
 dim 0 in 32. So it is ``tl.trans(tl.load(tl.trans(p + y * 13760 + x * 2)))``.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ....heuristics.cost.footprint import TensorStrides, warp_bytes
+from ....heuristics.cost.footprint import TensorStrides, warp_lines
 from ....heuristics.streams import Stream, StrideTerm
 from ....ir import Value
 from ....symbolic.index_expr import Affine
@@ -21,7 +21,7 @@ from ..indexing.kernel_axes import KernelAxes
 
 
 def is_transposed(axes: KernelAxes, value: Value, offset: Affine) -> bool:
-    """Whether a 2-D load or store touches fewer sectors a warp as the transposed block."""
+    """Whether a 2-D load or store touches fewer cache lines a warp as the transposed block."""
     dims = axes.blocked(axes.dims(offset))
     found = [tile for tile in axes.tiles_of(offset) if tile.name in dims and tile.width > 1]
     sides = sorted(found, key=lambda tile: tile.place)
@@ -35,7 +35,7 @@ def is_transposed(axes: KernelAxes, value: Value, offset: Affine) -> bool:
     )
     widths = [tile.width for tile in sides]
     strides = TensorStrides(stream.item_bytes, stream.stride_terms)
-    down, along = (warp_bytes(strides, widths, [(0,), (1,)], place) for place in (0, 1))
+    down, along = (warp_lines(strides, widths, [(0,), (1,)], place) for place in (0, 1))
     return along < down
 
 
