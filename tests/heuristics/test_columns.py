@@ -196,6 +196,17 @@ def test_loads_run_ahead_where_more_than_sums_is_written():
     assert proposed(replace(sums, full_outputs=True))[1]["num_stages"] == 3
 
 
+@pytest.mark.parametrize("step", [8, 9])
+def test_no_loads_run_ahead_element_by_element(step):
+    """Whatever runs along both axes is copied, small tensors too."""
+    small = replace(
+        matrix(8192, 8192, 4), x_stride=None, r_stride=None, total_bytes=4 * 8192 * step
+    )
+    sums = replace(summed(8192, 8192, 2, matrix(8192, 8192)), full_outputs=True)
+    assert proposed(sums)[1]["num_stages"] == 3
+    assert proposed(replace(sums, streams=(*sums.streams, small)))[1]["num_stages"] == 1
+
+
 @pytest.mark.parametrize("rows", [4096, 8192, 65536])
 @pytest.mark.parametrize("columns", [512, 8192, 20480])
 def test_sums_of_large_tensors_fill_the_device_several_times(rows, columns):

@@ -138,6 +138,12 @@ def rows_start_at_vectors(problem: Problem, every: int = 1) -> bool:
     return all(every * stride % VECTOR_BYTES == 0 for stride in strides)
 
 
+def columns_are_vectors(problem: Problem) -> bool:
+    """Whether whatever is loaded of all positions is loaded by vectors of columns."""
+    strides = ((s.x_stride, s.r_stride, s.item_bytes) for s in problem.full_loads)
+    return all(x == 1 and r is not None and r * size % VECTOR_BYTES == 0 for x, r, size in strides)
+
+
 def rows_between_aligned(problem: Problem, size: int) -> int:
     """Rows from one that begins at a multiple of ``size`` bytes to the next that does."""
     elements = max(size // problem.narrowest, 1)
