@@ -264,6 +264,26 @@ def test_many_long_rows_stay_in_one_kernel():
     assert len(found.segmented.segments) == 1
 
 
+def sums_of_both(fd, x):
+    """Sums of the innermost dims and of the outermost one, and what needs the latter."""
+    columns = fd.ops.sum(x, [1], keepdim=True)
+    return fd.ops.sum(x, [0]), fd.ops.exp(fd.ops.sub(x, columns))
+
+
+def test_few_long_rows_are_not_reduced_both_ways_by_one_kernel():
+    """H200, 28 rows of 842,940 in bfloat16: 400 us by a kernel whose threads hold the sums of as
+    many columns as registers, and more; 55 us by kernels that each reduce along one dim."""
+    given = [torch.empty(28, 842940, device="meta", dtype=torch.bfloat16).t()]
+    found = lowered(record(sums_of_both, given), given, H200)
+    assert "inner_outer_persistent" not in [each.scheduler for each in found.segmented.segments]
+
+
+def test_values_of_both_sums():
+    x = first_inside(40, 28)
+    for facts in (H200, small(2), CPU):
+        check(sums_of_both, x, facts=facts, tolerance=1e-4)
+
+
 def test_values_of_rows_that_are_reduced_by_another_kernel():
     facts = replace(H200, sm_count=132, registers_per_sm=H200.registers_per_sm // 64)
     check(batch_norm, *images(5, 96, 163), facts=facts, tolerance=1e-4)

@@ -10,7 +10,7 @@ from ..fuse.splits.split_policy import ByDims, CommonRows
 from ..passes.invariants.kept_orders import named
 from .candidates import candidates
 from .kernel_times import TimedKernels
-from .row_rereads import reads_rows_twice
+from .row_rereads import reads_rows_twice, reduces_along_and_over_rows
 from .splits_by_dims import splits_by_dims
 from .stored_flat import stored_flat
 from .timed_choices import TimedChoices
@@ -99,6 +99,9 @@ def _possible(now: TimedKernels, choice: Choice) -> dict[Choice, float]:
         found[replace(choice, interleaved=False)] = now.excess
     if choice.rereads_rows and reads_rows_twice(now.segmented):
         found[replace(choice, rereads_rows=False)] = now.excess
+    # Long rows leave few programs, each with sums of many columns in registers.
+    if choice.over_rows and reduces_along_and_over_rows(now.segmented):
+        found[replace(choice, over_rows=False)] = now.excess
     for names, saved in stored_flat(now):
         more = tuple(dict.fromkeys((*choice.stored_flat, *names)))
         found[replace(choice, stored_flat=more)] = saved

@@ -26,6 +26,11 @@ def rereads_rows_in_next_kernel(segmented: SegmentedFusion) -> bool:
     return any(_reads_again(earlier, later) for earlier, later in product(first, segments))
 
 
+def reduces_along_and_over_rows(segmented: SegmentedFusion) -> bool:
+    """Whether some kernel reduces both along its rows and over them."""
+    return any(map(_is_along_and_over_rows, segmented.segments))
+
+
 def reads_rows_twice(segmented: SegmentedFusion) -> bool:
     """Whether some kernel reads its rows in two loops."""
     return any(_read_twice(segmented))
