@@ -73,6 +73,21 @@ def test_random_numbers_are_drawn_at_each_index(times: int) -> None:
     assert work_of(dropped, (ROWS, ROW)).draws == times
 
 
+@pytest.mark.parametrize("crossed", [False, True])
+def test_numbers_of_successive_rows_share_no_counter(crossed: bool) -> None:
+    """sm_90, a dropout of the transposed tensor beside sums of its rows: 40 instructions of Philox
+    an element, 10 where the random numbers lie along the rows."""
+
+    def dropped(fd: Any, x: Any) -> Any:
+        order = [1, 0] if crossed else [0, 1]
+        sizes = [(ROWS, ROW)[dim] for dim in order]
+        drawn = fd.ops.permute(fd.ops.uniform(0.0, 1.0, sizes, rng_seed=1, rng_offset=0), order)
+        return fd.ops.sum(fd.ops.where(fd.ops.lt(drawn, 0.5), x, 0.0), [1])
+
+    found = work_of(dropped, (ROWS, ROW))
+    assert (found.draws, found.lone_draws) == (1, int(crossed))
+
+
 def test_what_is_broadcast_counts_by_its_share_of_the_elements() -> None:
     def scaled(fd: Any, x: Any, y: Any) -> Any:
         factor = fd.ops.broadcast(fd.ops.exp(y), [False, True])

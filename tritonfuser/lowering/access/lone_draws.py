@@ -16,7 +16,8 @@ def is_drawn_alone(read: Read, rows: Collection[Axis], row: Collection[Axis]) ->
     """Whether no neighbours of a kernel share a counter of the random numbers that it reads.
 
     Neighbours do where their positions in the random tensor grow one by one, from a multiple of
-    four: those of a whole tile, or of a dim of it. Along rows they may begin anywhere.
+    four: those of a whole tile, or of a dim of it. Those along rows may begin anywhere, those of
+    successive rows share none.
 
     Parameters
     ----------
@@ -29,7 +30,9 @@ def is_drawn_alone(read: Read, rows: Collection[Axis], row: Collection[Axis]) ->
     inner = next((d for d, step in position.terms if hint(step) == hint(d.div) == 1), None)
     if inner is None or not isinstance(inner.base, Axis) or position.loaded():
         return True
-    if inner.base in row or _is_row_major(position, rows):
+    if row:
+        return inner.base not in row
+    if _is_row_major(position, rows):
         return False
     length = inner.base.extent if inner.mod is None else inner.mod
     starts = (position.const, length, *(step for d, step in position.terms if d != inner))
