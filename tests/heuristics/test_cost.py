@@ -17,6 +17,7 @@ from tritonfuser.heuristics.cost.counting import Counting
 from tritonfuser.heuristics.cost.kernels import predicted
 from tritonfuser.heuristics.cost.model import (
     REGISTER_SLACK,
+    SHARPNESS,
     busy_seconds,
     resident_programs,
     wanted_registers,
@@ -83,6 +84,16 @@ def test_instructions_bound_what_computes_much():
 def test_special_functions_have_a_pipe_of_their_own():
     found = predicted(copied(1 << 26), FLAT_PARAMS, ElementWork(before=20, special_before=20))
     assert max(found.resources, key=found.resources.get) == "special functions"
+
+
+@pytest.mark.parametrize("register_factor", [1.0, 4.0])
+def test_flat_kernels_of_few_warps_overlap_less(register_factor):
+    """Few programs, or many registers: what one warp leaves idle no other uses."""
+    work = ElementWork(before=20, registers=register_factor)
+    programs = {"many": copied(1 << 28), "few": copied(1 << 14)}
+    order = {name: predicted(each, FLAT_PARAMS, work).order for name, each in programs.items()}
+    assert order["few"] < order["many"] <= SHARPNESS
+    assert (order["many"] == SHARPNESS) == (register_factor == 1)
 
 
 def test_more_warps_help_one_long_row():

@@ -46,7 +46,7 @@ def crossing(images: int, count: int, area: int) -> list[torch.Tensor]:
     return [torch.empty(*shape, device="meta") for shape in shapes]
 
 
-@pytest.mark.parametrize(("body", "area"), [(channels, 784), (normed, 4096)])
+@pytest.mark.parametrize(("body", "area"), [(channels, 784), (normed, 8192)])
 def test_a_reduction_has_several_rows_in_a_tile(body: Any, area: int) -> None:
     given = crossing(8, 192, area)
     found = lowered(record(body, given), given)

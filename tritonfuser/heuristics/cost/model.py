@@ -30,12 +30,20 @@ a result along them, 8192 x 8192 in bfloat16: 144 us by such a loop, 105 by a pi
 ``SHARPNESS`` 114 and 122. 52 norms, softmax and sums, by estimated registers: 0.72 of the pairs
 that are 10% apart are in order, 0.67 by ``SHARPNESS``.
 
-It is also so where a multiprocessor runs one program at a time, if the registers of the kernel are
-known; the order grows with the square root of the programs that run at a time. H200, 2,846
-schedules of random definitions with their registers, 230 kernels: 0.860 and 0.855 of the pairs of
-two files are in order, 0.858 and 0.850 by ``SHARPNESS`` alone. By estimated registers it tells no
-more, but for flat kernels of which one program runs at a time: of 15 random definitions the choice
-over the fastest is 1.12 at the 90th percentile, 1.50 without."""
+It is also so where a multiprocessor runs one program with rows at a time, if the registers of the
+kernel are known; the order grows with the square root of the programs that run at a time. H200,
+2,846 schedules of random definitions with their registers, 230 kernels: 0.860 and 0.855 of the
+pairs of two files are in order, 0.858 and 0.850 by ``SHARPNESS`` alone. By estimated registers it
+tells no more."""
+
+FLAT_WARPS, FLAT_POWER = 40, 0.3
+"""The order of the norm for a flat kernel is ``SHARPNESS`` from so many running warps of a
+multiprocessor on, and falls with this power of their number: a program loads, converts layouts,
+computes and stores in turn, and only other warps use what it leaves idle. By ``SHARPNESS`` alone,
+kernels of 16 warps or fewer take 1.2 times the prediction (H200, 250 with known registers), those
+of 33 or more 1.01 times. Of the pairs of schedules that are 10% apart (H200 and H100, four files)
+0.859, 0.863, 0.917 and 0.885 are in order by it, 0.854, 0.856, 0.915 and 0.880 by ``SHARPNESS``
+with ``SERIAL_SHARPNESS`` for one program."""
 
 SAME = 1.001
 """Ratio up to which two predicted times count as equal: about the start of a program."""
@@ -147,12 +155,13 @@ def norm_order(n: Counts, running: Number, ahead: Number, m: Numbers) -> Number:
     ahead : float
         Steps of a program whose loads are in flight at a time.
     """
+    warps = m.maximum(running * n.warps, 1.0)
+    of_flat = SHARPNESS * m.minimum(warps / FLAT_WARPS, 1.0) ** FLAT_POWER
     with_known_registers = m.minimum(SERIAL_SHARPNESS * running**0.5, SHARPNESS)
     order = m.where(n.register_factor == 1.0, SHARPNESS, with_known_registers)
     is_serial_loop = (n.steps > 1) * (n.passes <= 1) * (ahead <= 1)
-    is_single_program = n.is_flat * (running <= 1)
-    is_serial = is_serial_loop + is_single_program > 0
-    return m.where(is_serial, m.minimum(order, SERIAL_SHARPNESS), order)
+    of_rows = m.where(is_serial_loop, m.minimum(order, SERIAL_SHARPNESS), order)
+    return m.where(n.is_flat > 0, of_flat, of_rows)
 
 
 def wanted_registers(n: Counts, c: Constants, m: Numbers = PLAIN) -> Number:
