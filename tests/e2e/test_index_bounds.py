@@ -90,6 +90,54 @@ def test_what_a_guard_leaves_out_is_not_checked():
     assert torch.equal(found, torch.nn.functional.pad(X[[0, 1, 2, 0]], (0, 0, 1, 1)))
 
 
+def _repeated(ops, x):
+    return ops.broadcast_in_dim(ops.sum(x, [0]), [3, 4], [1])
+
+
+ONE_ELEMENT = {
+    "index_select": lambda ops, x, i: ops.index_select(_repeated(ops, x), i, 0),
+    "gather": lambda ops, x, i: ops.gather(
+        _repeated(ops, x), ops.broadcast_in_dim(i, [3, 4], [0]), 0
+    ),
+    "take_along_axis": lambda ops, x, i: ops.take_along_axis(
+        ops.sum(x, [1], keepdim=True), ops.broadcast(i, [False, True]), 1
+    ),
+    "embedding_fwd": lambda ops, x, i: ops.embedding_fwd(i, ops.max(x, [0], keepdim=True)),
+}
+
+
+@pytest.mark.parametrize("reduced", [False, True])
+@pytest.mark.parametrize("name", ONE_ELEMENT)
+def test_dims_in_which_all_positions_are_one_element_are_checked(name, reduced):
+    """No address has such an index."""
+
+    def record(ops, x, i):
+        found = ONE_ELEMENT[name](ops, x, i)
+        return ops.sum(found, [0]) if reduced else found
+
+    given = [X, torch.tensor([0, 7, 0])]
+    with pytest.raises(IndexError, match=f"{name}: index .* is out of range for a dim of"):
+        definition(record, *given).run(given)
+
+
+def test_dims_of_an_expanded_input_are_checked():
+    given = [X[:1].expand(3, 4), torch.tensor([0, 3])]
+    fd = definition(lambda ops, x, i: ops.index_select(x, i, 0), *given)
+    with pytest.raises(IndexError, match="index_select: index 3 is out of range for a dim of 3"):
+        fd.run(given)
+    (found,) = fd.run([given[0], torch.tensor([2, 0])])
+    assert torch.equal(found, X[[0, 0]])
+
+
+def test_a_scalar_is_checked_in_such_a_dim():
+    with FusionDefinition() as fd:
+        x, place = fd.from_pytorch(X), fd.define_scalar(DataType.Int)
+        fd.add_output(fd.ops.select(_repeated(fd.ops, x), place, 0))
+    assert torch.equal(fd.run([X, -3])[0], X.sum(0))
+    with pytest.raises(IndexError, match="select: index 3 is out of range for a dim of 3"):
+        fd.run([X, 3])
+
+
 EMPTY = {
     "index_select": lambda ops, x, i: ops.index_select(x, i, 0),
     "gather": lambda ops, x, i: ops.gather(x, ops.broadcast(i, [False, True]), 0),

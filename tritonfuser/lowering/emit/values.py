@@ -288,4 +288,16 @@ class ValueWriter:
             return self.writer.cast(self.read(Read(source.operand)), dtype, source.operand, None)
         self.read_indices(*source.index)
         guards = merge_guards(read.guards, source.guards)
-        return self.read(Read(source.operand, source.index, guards))
+        found = self.read(Read(source.operand, source.index, guards))
+        self._check_indices(source)
+        return found
+
+    def _check_indices(self, source: Source) -> None:
+        """Write the indices of a source that no address has, so that a wrong one raises.
+
+        An address leaves out the dims in which all positions are one element. Compilers drop what
+        only makes such an index safe.
+        """
+        for item in source.index:
+            for loaded in item.loaded():
+                self.index.loaded(loaded)
