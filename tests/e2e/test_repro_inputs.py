@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 from tritonfuser import DataType, FusionDefinition
 
@@ -92,3 +93,49 @@ def test_dtypes_that_torch_draws_no_numbers_of(shape: tuple[int, ...], dtype: to
             fd.add_output(fd.from_pytorch(x))
             fd.add_output(fd.ops.full([2], 1.0, DataType.Float))
         drawn(fd, [x])
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.bool, torch.complex64])
+@pytest.mark.parametrize("start", [0, 1, 3, 4, 9])
+@pytest.mark.parametrize("view", [lambda x: x, lambda x: x.t(), lambda x: x[:1].expand(3, 4)])
+def test_tensors_that_are_not_aligned(view: Any, start: int, dtype: torch.dtype) -> None:
+    """Vectors of a kernel, and so its text, depend on it."""
+    given = view(torch.ones(30, dtype=dtype)[start : start + 12].view(3, 4))
+    with FusionDefinition() as fd:
+        fd.add_output(fd.ops.set(fd.from_pytorch(given)))
+    (made,) = drawn(fd, [given])
+    assert made.data_ptr() % 16 == given.data_ptr() % 16
+
+
+def test_shared_memory_and_indices_that_are_not_aligned() -> None:
+    memory, indices = torch.ones(65)[1:].view(8, 8), torch.tensor([0, 4, 0, 2])[1:]
+    given = [memory[:4, :4], memory[1:5, 1:5]]
+    made = drawn(updating(2), given)
+    assert places(made) == places(given)
+    assert [x.data_ptr() % 16 for x in made] == [x.data_ptr() % 16 for x in given]
+    with FusionDefinition() as fd:
+        x, i = fd.from_pytorch(memory), fd.from_pytorch(indices)
+        fd.add_output(fd.ops.index_select(x, i, 0))
+    made = drawn(fd, [memory, indices])
+    assert torch.equal(made[1], indices)
+    assert made[1].data_ptr() % 16 == 8
+
+
+def test_a_fake_tensor_that_is_not_aligned() -> None:
+    with FakeTensorMode():
+        given = torch.ones(13)[1:]
+        with FusionDefinition() as fd:
+            fd.add_output(fd.ops.neg(fd.from_pytorch(given)))
+        assert "torch.randn(13," in fd.repro_script_for([given])
+
+
+def test_conjugate_and_negative_bits() -> None:
+    z = torch.ones(6, 2, dtype=torch.complex64)
+    given = [z.conj(), z.conj().imag, torch.ones(3, dtype=torch.complex128).conj()]
+    given.append(torch._neg_view(torch.ones(4)))
+    with FusionDefinition() as fd:
+        for x in given:
+            fd.add_output(fd.ops.neg(fd.from_pytorch(x)))
+    made = drawn(fd, given)
+    assert [x.is_conj() for x in made] == [True, False, True, False]
+    assert [x.is_neg() for x in made] == [False, True, False, True]

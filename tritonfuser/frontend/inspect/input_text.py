@@ -11,7 +11,7 @@ from ...errors import ArgumentError
 from ...ir import Fusion
 from ..vocabulary.literals import number_text
 from .index_inputs import IndexValues, index_values
-from .shared_inputs import Window, shared_windows
+from .shared_inputs import Window, elements_before, shared_windows
 
 BYTES = {torch.float8_e8m0fnu: (120, 136), torch.float4_e2m1fn_x2: (0, 256)}
 """Dtypes that torch draws no numbers of -> the range of the bytes in their place."""
@@ -20,8 +20,9 @@ BYTES = {torch.float8_e8m0fnu: (120, 136), torch.float4_e2m1fn_x2: (0, 256)}
 def describe_inputs(fusion: Fusion, inputs: Sequence[Any]) -> list[str]:
     """A line of Python for each input: random tensors of its shape, strides, dtype and device.
 
-    Those that indices are computed from are drawn in the range of what is given. Others that share
-    memory are views of one tensor.
+    They lie at addresses as far from a multiple of 16 bytes, and have the same conjugate and
+    negative bits, since kernels depend on both. Those that indices are computed from are drawn in
+    the range of what is given. Others that share memory are views of one tensor.
 
     Parameters
     ----------
@@ -40,9 +41,12 @@ def describe_inputs(fusion: Fusion, inputs: Sequence[Any]) -> list[str]:
     known = index_values(fusion, inputs)
     windows = shared_windows([None if n in known else x for n, x in enumerate(inputs)])
     return [
-        _window(given, windows[number])
-        if number in windows
-        else _describe(given, known.get(number))
+        _with_bits(
+            given,
+            _window(given, windows[number])
+            if number in windows
+            else _describe(given, known.get(number)),
+        )
         for number, given in enumerate(inputs)
     ]
 
@@ -62,13 +66,27 @@ def _describe(given: Any, known: IndexValues | None) -> str:
     if not isinstance(given, torch.Tensor):
         return number_text(given)
     sizes, place = tuple(given.shape), f"dtype={given.dtype}, device='{given.device}'"
-    if given.is_contiguous():
+    before = elements_before(given)
+    if given.is_contiguous() and not before:
         dense = _dense(sizes, place, given, known)
         # To torch dims of size 1 are contiguous with any strides; those of views show in results.
         usual = given.stride() == torch.empty(sizes, device="meta").stride()
         return dense if usual else f"{dense}.as_strided({sizes}, {given.stride()})"
-    reach = 1 + sum((n - 1) * s for n, s in zip(sizes, given.stride(), strict=True))
-    return f"{_storage(reach, given, known)}.as_strided({sizes}, {given.stride()})"
+    reach = 1 + sum((n - 1) * s for n, s in zip(sizes, given.stride(), strict=True)) + before
+    view = f"as_strided({sizes}, {given.stride()}{f', {before}' if before else ''})"
+    if given.is_contiguous() and known is not None and known.all is not None:
+        # The numbers themselves, behind what keeps them from being aligned.
+        return f"torch.empty({reach}, {place}).{view}.copy_({_dense(sizes, place, given, known)})"
+    return f"{_storage(reach, given, known)}.{view}"
+
+
+def _with_bits(given: Any, text: str) -> str:
+    """An input with the conjugate and the negative bit that a given one has."""
+    if not isinstance(given, torch.Tensor):
+        return text
+    if given.is_conj():
+        text = f"{text}.conj()"
+    return f"torch._neg_view({text})" if given.is_neg() else text
 
 
 def _dense(

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from ...cache.keys.signature import ALIGNMENT
 from ...cache.keys.storage import is_abstract
 from ...cache.keys.storage_problems import storage_problem
 from ...cache.plan.memory_overlap import extent_bytes
@@ -22,7 +23,8 @@ class Window:
     name : str
         Of this memory.
     elements : int
-        How many it has, from the first of any input to the last.
+        How many it has, from the first of any input to the last, and those before the first that
+        ``elements_before`` tells.
     offset : int
         The first one of this input.
     is_first : bool
@@ -54,12 +56,25 @@ def shared_windows(inputs: Sequence[Any]) -> dict[int, Window]:
     found: dict[int, Window] = {}
     for number, block in enumerate(sorted(blocks, key=lambda block: min(block.places))):
         size = inputs[block.places[0]].itemsize
-        elements = (block.end - block.start) // size
+        before = block.start % ALIGNMENT // size
+        elements = (block.end - block.start) // size + before
         for place in block.places:
-            offset = (inputs[place].data_ptr() - block.start) // size
+            offset = (inputs[place].data_ptr() - block.start) // size + before
             is_first = place == min(block.places)
             found[place] = Window(f"memory{number}", elements, offset, is_first)
     return found
+
+
+def elements_before(given: torch.Tensor) -> int:
+    """How many elements are between the last multiple of 16 bytes and the first of a tensor.
+
+    So far behind the start of memory that torch allocates a tensor is aligned as the given one.
+    """
+    if not given.numel():
+        return 0
+    abstract = is_abstract(given)
+    start = int(given.storage_offset()) * given.itemsize if abstract else given.data_ptr()
+    return start % ALIGNMENT // given.itemsize
 
 
 def _blocks(inputs: Sequence[Any]) -> Iterator[_Block]:
