@@ -149,6 +149,29 @@ def _(fd, mesh):
     middle(out, 0, 3)
 
 
+EXPANDED = [rand(12, 1).expand(12, 6) for _ in range(2)]
+
+
+@case("middle part of an expanded input", EXPANDED, lambda x, y: (x - y).amax(1), exchanges=0)
+def _(fd, mesh):
+    x = fd.define_tensor([12, 6], contiguity=[True, None])
+    y = fd.define_tensor([-1, -1], contiguity=[True, None])
+    out = fd.ops.max(fd.ops.sub(x, y), [1])
+    fd.add_output(out)
+    on(mesh, x)
+    middle(x, 0, 3)
+
+
+@case("middle part of an expanded dim", EXPANDED, lambda x, y: (x.mT - y.mT).amax(0))
+def _(fd, mesh):
+    x = fd.define_tensor([12, 6], contiguity=[True, None])
+    y = fd.define_tensor([-1, -1], contiguity=[True, None])
+    out = fd.ops.max(fd.ops.permute(fd.ops.sub(x, y), [1, 0]), [0])
+    fd.add_output(out)
+    on(mesh, x)
+    middle(x, 1, 3)
+
+
 @case("middle to inner", [rand(12, 3)], lambda x: x + 1, exchanges=1)
 def _(fd, mesh):
     x = tensor(fd, 12, 3)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 
 from ...ir import Operand, Value
@@ -25,6 +26,8 @@ def part_of(
 ) -> Operand:
     """Record what takes the part: a slice, between reshapes where a dim is cut in blocks.
 
+    An expanded dim stays expanded, as ops that follow have it: the part is taken of one position.
+
     Parameters
     ----------
     source : Operand
@@ -35,17 +38,35 @@ def part_of(
         Whose part.
     """
     assert isinstance(source, Value)
+    dims = source.tensor.dims
     pairs = zip(have.shards, want.shards, source.tensor.sizes, strict=True)
     spans = [_spans(cut, wanted, size, mesh, device) for cut, wanted, size in pairs]
+    expanded = [place for place, dim in enumerate(dims) if dim.expanded]
+    if not expanded:
+        return _sliced(builder, source, spans)
+    kept = [own for own, dim in zip(spans, dims, strict=True) if not dim.expanded]
+    found: Operand = builder.call("squeeze", source, expanded, True)
+    found = _sliced(builder, found, kept)
+    found = builder.call("broadcast", found, [dim.expanded for dim in dims])
+    whole: Operand = builder.call("expand", found, [_taken(own) for own in spans])
+    return whole
+
+
+def _sliced(builder: GraphBuilder, source: Operand, spans: Sequence[list[Span]]) -> Operand:
+    """Record what takes a run of each factor of each dim."""
     flat = [span for own in spans for span in own]
-    sizes = [prod(end - start for _, start, end in own) for own in spans]
     found: Operand = source
     if len(flat) > len(spans):
         found = builder.call("reshape", found, [extent for extent, _, _ in flat])
     found = builder.call("slice", found, [start for _, start, _ in flat], [e for _, _, e in flat])
     if len(flat) > len(spans):
-        found = builder.call("reshape", found, sizes)
+        found = builder.call("reshape", found, [_taken(own) for own in spans])
     return found
+
+
+def _taken(spans: list[Span]) -> int:
+    """The extent of what is taken of a dim."""
+    return prod(end - start for _, start, end in spans)
 
 
 def _spans(have: Cut, want: Cut, size: int, mesh: DeviceMesh, device: int) -> list[Span]:
