@@ -52,6 +52,15 @@ def test_vectors():
         assert [tuple(one.shape) for one in found] == [tuple(sizes), (4, 6), tuple(sizes[::-1])]
 
 
+def test_shapes_are_vectors():
+    with FusionDefinition() as fd:
+        t = fd.define_tensor(2)
+        for shape in (fd.ops.shape(t), t.shape()):
+            assert isinstance(shape, nvfuser.Vector) and shape.size == 2
+        fd.add_output(fd.ops.reshape(t, [fd.ops.size(t, 1), fd.ops.at(t.shape(), 0)]))
+    assert fd.execute([noise(2, 3)])[0].shape == (3, 2)
+
+
 def test_places_of_a_vector():
     with FusionDefinition() as fd:
         t = fd.define_tensor(2)

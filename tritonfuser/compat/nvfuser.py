@@ -16,7 +16,7 @@ from ..frontend.nvfuser.fusion_cache import (
     serialize,
 )
 from ..frontend.nvfuser.legacy_definition import clone
-from ..frontend.nvfuser.operators import Vector
+from ..frontend.record.val import Vector
 from .nvfuser_definition import FusionDefinition as FusionDefinition
 from .nvfuser_direct import benchmark_utils, pytorch_utils
 from .nvfuser_direct.nvfuser_direct_version import __version__ as __version__

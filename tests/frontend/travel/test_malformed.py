@@ -155,6 +155,7 @@ CASES_OF_DATA = {
         lambda: changed(["outputs", 0, "alias_of"], "tv0"),
         "cannot be written into|expected outputs as",
     ),
+    "no outputs": (lambda: changed(["outputs"], []), "outputs: expected at least one output"),
     "hidden": (lambda: changed(["outputs", 0, "hidden"], True), "expected outputs as they are"),
     "meshes": (
         lambda: changed(["meshes"], [{"tensor": "tv0"}]),

@@ -19,13 +19,13 @@ from ..inspect.profiler import PythonProfiler
 from ..inspect.profiles import FusionProfile
 from ..record.inputs import Inputs
 from ..record.tensor_view import TensorView
-from ..record.val import Val
+from ..record.val import Val, Vector
 from ..run.validation import get_val_tolerances
 from ..serialization.decode import restore
 from ..vocabulary.argument_types import expect
 from ..vocabulary.location import user_line
 from .fusion_cache import FusionCache
-from .operators import LegacyOperators, Vector
+from .operators import LegacyOperators
 
 
 class LegacyFusionDefinition(FusionDefinition):

@@ -9,7 +9,7 @@ from ...dtypes import DataType
 from ...errors import ArgumentError
 from ..record.operators import Operators, Record
 from ..record.tensor_view import TensorView
-from ..record.val import Val
+from ..record.val import Val, Vector
 from ..vocabulary.argument_types import expect
 from ..vocabulary.location import user_line
 
@@ -23,15 +23,6 @@ SHAPED = frozenset({"reshape", "squeeze"})
 """Ops that were told the shape of their operand, as their second parameter."""
 
 Results = tuple[TensorView, TensorView, TensorView]
-
-
-class Vector(list[Val]):
-    """Scalars in a row, as shapes are: what ``fd.define_vector`` gives."""
-
-    @property
-    def size(self) -> int:
-        """How many there are."""
-        return len(self)
 
 
 class LegacyOperators(Operators):
@@ -54,6 +45,10 @@ class LegacyOperators(Operators):
                 f"at(): expected an index of {len(vector)} scalars, got {index}", loc=user_line()
             )
         return vector[index]
+
+    def shape(self, arg: TensorView) -> Vector:
+        """The extents of all dims of a tensor."""
+        return Vector(self._recorded("shape", arg))
 
     def view(
         self,

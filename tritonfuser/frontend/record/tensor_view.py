@@ -16,7 +16,7 @@ from ..vocabulary.unavailable import SCHEDULE_HINT, UnavailableError
 from .device_mesh import DeviceMesh
 from .refused_methods import LOOP_METHODS, refused
 from .statements import Text
-from .val import Val
+from .val import Val, Vector
 
 
 class TensorView(Val):
@@ -46,9 +46,9 @@ class TensorView(Val):
         found: Val = self._container.call("size", self, dim % rank)
         return found
 
-    def shape(self) -> list[Val]:
+    def shape(self) -> Vector:
         """The extents of all dims."""
-        return [self.size(dim) for dim in range(self.ndim)]
+        return Vector(self.size(dim) for dim in range(self.ndim))
 
     # --- dims and devices ------------------------------------------------------------------
 

@@ -117,3 +117,12 @@ def restored_handle(container: Container, value: Text | Number, dtype: Text | No
         if isinstance(found, Value) and found.name == value:
             return container.handle_of(found)
     raise DefinitionError(f"{value} is no input of the definition, and no op computes it")
+
+
+class Vector(list[Val]):
+    """Scalars in a row, as shapes are: a list with a ``size``, as in nvFuser's first frontend."""
+
+    @property
+    def size(self) -> int:
+        """How many there are."""
+        return len(self)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-from ...errors import ArgumentError
+from ...errors import ArgumentError, DefinitionError
 from ..serialization.encode import refuse_open
 from ..vocabulary.location import user_line
 from .fusion import Fusion
@@ -83,6 +83,12 @@ class Portable(Reproducible):
             A TypeError: an op does not take an argument of such a type.
         """
         fusion = Fusion.from_dict(data)
+        if not fusion.defined():
+            raise DefinitionError(
+                "from_dict: outputs: expected at least one output, got []",
+                loc=user_line(),
+                hint="to_dict() refuses a definition without outputs: add them to the data.",
+            )
         fusion.cuda_only = cls.cuda_only
         fusion.namespace = cls.namespace
         return restored_definition(cls, fusion)
