@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import threading
+import time
 
 import pytest
 import torch
@@ -59,6 +61,65 @@ def test_definitions_go_into_the_cache(inputs, capsys):
     assert "Cache Hits: 2\n" in cache.stats()
     FusionCache.reset()
     assert FusionCache.get().num_fusions() == 0
+
+
+def _together(count, call):
+    """What threads that begin at once are given."""
+    begin, found = threading.Barrier(count), []
+
+    def run(number):
+        begin.wait()
+        found.append(call(number))
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return found
+
+
+def test_threads_make_one_cache(monkeypatch):
+    read = FusionCache.deserialize
+
+    def slowly(self, filename):
+        time.sleep(0.05)
+        read(self, filename)
+
+    monkeypatch.setattr(FusionCache, "deserialize", slowly)
+    found = _together(6, lambda _: FusionCache.get())
+    assert len(found) == 6 and len(set(map(id, found))) == 1
+
+
+def test_threads_do_not_overfill_the_cache(monkeypatch):
+    count = nvfuser_direct.LRUCache.num_fusions
+
+    def slowly(self):
+        found = count(self)
+        time.sleep(0.05)
+        return found
+
+    monkeypatch.setattr(nvfuser_direct.LRUCache, "num_fusions", slowly)
+    FusionCache.get(max_fusions=2)
+    definitions = [example().fusion] + [_scaled(factor) for factor in range(4)]
+
+    def add(number):
+        try:
+            FusionCache.get().add(definitions[number])
+        except RuntimeError as error:
+            return str(error)
+        return None
+
+    found = _together(len(definitions), add)
+    assert FusionCache.get().num_fusions() == 2
+    assert sum(one is not None and "is full" in one for one in found) == 3
+
+
+def _scaled(factor):
+    with nvfuser_direct.FusionDefinition() as fd:
+        a = fd.define_tensor(shape=[-1], contiguity=True)
+        fd.add_output(fd.ops.mul(a, float(factor)))
+    return fd.fusion
 
 
 CACHES = {

@@ -13,6 +13,7 @@ from typing import Any
 
 from ... import disk
 from ...errors import DefinitionError, TritonFuserError
+from ...forks import Lock
 from ...pickling import Unpicklable
 from ..record.layouts import compute_tensor_descriptor
 from ..run.executors import FusionExecutorCache
@@ -32,10 +33,12 @@ class FusionCache(Unpicklable):
 
     send_instead = "Each process has its own: send the definitions, which are added to it."
     _only: FusionCache | None = None
+    _making = Lock()
 
     def __init__(self, max_fusions: int) -> None:
         self._max = max_fusions
         self._fusions = LRUCache(max_fusions)
+        self._adding = Lock()
 
     def __repr__(self) -> str:
         return f"<FusionCache: {self.num_fusions()} of at most {self._max} fusions>"
@@ -59,19 +62,22 @@ class FusionCache(Unpicklable):
             Whether it has the definitions of the last ``serialize()``, where there are any.
         """
         check_limit("FusionCache.get", max_fusions)
-        if cls._only is None:
-            made = cls(max_fusions)
-            # Of another version, or in no state: as if there were none.
-            with suppress(OSError, TritonFuserError):
-                if load_from_default_workspace:
-                    made.deserialize(_workspace())
-            cls._only = made
-        return cls._only
+        with FusionCache._making:
+            found = FusionCache._only
+            if found is None:
+                found = cls(max_fusions)
+                # Of another version, or in no state: as if there were none.
+                with suppress(OSError, TritonFuserError):
+                    if load_from_default_workspace:
+                        found.deserialize(_workspace())
+                FusionCache._only = found
+            return found
 
     @classmethod
     def reset(cls) -> None:
         """Forget all definitions."""
-        cls._only = None
+        with FusionCache._making:
+            FusionCache._only = None
 
     def num_fusions(self) -> int:
         """How many different definitions there are."""
@@ -93,14 +99,14 @@ class FusionCache(Unpicklable):
         DefinitionError
             There is no room for another definition.
         """
-        before = self.num_fusions()
-        if before >= self._max and not self._fusions.knows(fusion):
-            raise DefinitionError(
-                f"the FusionCache is full: {self._max} fusions",
-                loc=user_line(),
-                hint="FusionCache.reset(), then FusionCache.get(max_fusions=...) for more.",
-            )
-        return self._fusions.cache_compile(fusion)
+        with self._adding:
+            if self.num_fusions() >= self._max and not self._fusions.knows(fusion):
+                raise DefinitionError(
+                    f"the FusionCache is full: {self._max} fusions",
+                    loc=user_line(),
+                    hint="FusionCache.reset(), then FusionCache.get(max_fusions=...) for more.",
+                )
+            return self._fusions.cache_compile(fusion)
 
     def serialize(self, filename: str | os.PathLike[str]) -> None:
         """Write all definitions to a file, as plain data; kernels stay in Triton's own cache.
