@@ -6,6 +6,8 @@ import ast
 import importlib.util
 import os
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -272,6 +274,35 @@ def test_a_cache_that_cannot_be_written_is_named(monkeypatch, tmp_path):
     # Threads compile, in which no line is the user's.
     assert error.value.loc is not None and error.value.loc.file == __file__
     assert isinstance(error.value.__cause__, OSError)
+
+
+_COMPILES = """
+import torch
+from tritonfuser import FusionDefinition, errors
+with FusionDefinition() as fd:
+    fd.add_output(fd.ops.neg(fd.from_pytorch(torch.ones(4))))
+try:
+    fd.compile_for("sm_90", [torch.ones(4)])
+except errors.CacheDirectoryError as error:
+    print(error)
+"""
+
+
+def test_a_name_that_the_locale_has_no_characters_for_is_explained(tmp_path):
+    """The compiler said that of an encoding, and that it is a fault of this package."""
+    told = {"TRITON_CACHE_DIR": os.fspath(tmp_path / "\xfcber"), "PYTHONPATH": str(ROOT.parent)}
+    plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    found = subprocess.run(
+        [sys.executable, "-c", _COMPILES],
+        env={**os.environ, **told, **plain},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=True,
+    ).stdout
+    assert "compiled kernels cannot be written to" in found
+    assert r"names of files are written in ascii here, which has no '\xfc'" in found
+    assert "Set TRITON_CACHE_DIR to a directory with a name of ASCII characters" in found
 
 
 def test_other_errors_are_not_the_caches(tmp_path, monkeypatch):

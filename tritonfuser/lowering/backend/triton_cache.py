@@ -123,8 +123,20 @@ def directory_error(error: BaseException) -> CacheDirectoryError | None:
                 f"compiled kernels cannot be written to {folder}: {cause.strerror or cause}",
                 hint="Set TRITON_CACHE_DIR to a directory that can be written to, or free space.",
             )
+        if isinstance(cause, UnicodeEncodeError) and str(cause.object).startswith(str(folder)):
+            return CacheDirectoryError(
+                f"compiled kernels cannot be written to {str(folder)!a}: {_not_encoded(cause)}",
+                hint="Set TRITON_CACHE_DIR to a directory with a name of ASCII characters, or "
+                "PYTHONUTF8=1.",
+            )
         cause = cause.__cause__ or cause.__context__
     return None
+
+
+def _not_encoded(error: UnicodeEncodeError) -> str:
+    """What keeps Python from naming a file: its encoding is that of the locale."""
+    wrong = error.object[error.start : error.end]
+    return f"names of files are written in {error.encoding} here, which has no {wrong!a}"
 
 
 def _is_about(error: OSError, folder: Path) -> bool:
@@ -145,4 +157,6 @@ def write_problem(folder: Path) -> str:
             file.write(b"0")
     except OSError as error:
         return error.strerror or str(error)
+    except UnicodeEncodeError as error:
+        return _not_encoded(error)
     return ""
