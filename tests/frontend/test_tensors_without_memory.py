@@ -352,8 +352,13 @@ def test_fake_and_real_tensors_together_are_refused():
         fd.add_output(fd.ops.add(x, y))
     real = torch.randn(3, 5)
     fake = FakeTensorMode().from_tensor(real)
-    for given in ([fake, real], [real, real.to("meta")], [fake, real.to("meta")]):
-        with pytest.raises(InputError, match=r"input [01].*to have no memory"):
+    meta = real.to("meta")
+    for given, beside in (
+        ([fake, real], "a Tensor with memory beside a FakeTensor"),
+        ([real, meta], "a Tensor with memory beside a meta tensor"),
+        ([fake, meta], "a meta tensor beside a FakeTensor"),
+    ):
+        with pytest.raises(InputError, match=rf"input [01].*to have no memory.*got {beside}"):
             fd.run(given)
 
 

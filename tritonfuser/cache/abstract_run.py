@@ -153,13 +153,14 @@ def _all_meta(inputs: Sequence[Any]) -> bool:
 def _mixed(fusion: Fusion, inputs: Sequence[Any]) -> InputError | None:
     """The error for inputs of several kinds: with memory, fake, meta. None for one kind."""
     tensors = [(p, given) for p, given in enumerate(inputs) if isinstance(given, torch.Tensor)]
+    abstract = next((_kind(given) for _, given in tensors if is_abstract(given)), None)
     for place, given in tensors:
-        if is_abstract(given) and _kind(given) == _kind(tensors[0][1]):
+        if _kind(given) == abstract:
             continue
         name = fusion.inputs[place].name
         return InputMismatch(
             f"Expected {InputMismatch.named(place, name)} to have no memory, as others have none, "
-            f"but got {_kind(given)} beside {_kind(tensors[0][1])}",
+            f"but got {_kind(given)} beside {abstract}",
             hint="Pass fake tensors of one FakeTensorMode, or meta tensors, or none of them.",
             place=place,
             name=name,
