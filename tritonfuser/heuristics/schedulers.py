@@ -127,25 +127,28 @@ def _candidates(problem: Problem) -> tuple[Scheduler, ...]:
     return _OF_CO_REDUCED_ROWS if problem.co_reduced > 1 else SCHEDULERS
 
 
-def _first(problem: Problem) -> tuple[Scheduler | None, list[str]]:
-    refusals: list[str] = []
+def _accepting(problem: Problem) -> Scheduler | None:
+    """The first scheduler that accepts a problem."""
     for scheduler in _candidates(problem):
-        reason = scheduler.reject_reason(problem)
-        if reason is None:
-            return scheduler, refusals
-        refusals.append(f"{scheduler.name}: {reason}")
-    return None, refusals
+        if scheduler.reject_reason(problem) is None:
+            return scheduler
+    return None
 
 
 def refusals(problem: Problem) -> list[str]:
     """The reasons of the schedulers before the accepting one."""
-    return _first(problem)[1]
+    found: list[str] = []
+    for scheduler in _candidates(problem):
+        reason = scheduler.reject_reason(problem)
+        if reason is None:
+            break
+        found.append(f"{scheduler.name}: {reason}")
+    return found
 
 
 def reject_reason(problem: Problem) -> str | None:
     """None if some scheduler accepts the problem; otherwise the reasons of all."""
-    scheduler, found = _first(problem)
-    return None if scheduler is not None else "; ".join(found)
+    return None if _accepting(problem) is not None else "; ".join(refusals(problem))
 
 
 def propose(problem: Problem) -> HeuristicParams:
@@ -156,10 +159,10 @@ def propose(problem: Problem) -> HeuristicParams:
     SchedulingError
         No scheduler accepts the problem.
     """
-    scheduler, found = _first(problem)
+    scheduler = _accepting(problem)
     if scheduler is None:
         raise SchedulingError(
-            "Can not find a scheduler to schedule fusion segment: " + "; ".join(found)
+            "Can not find a scheduler to schedule fusion segment: " + "; ".join(refusals(problem))
         )
     return _launched(scheduler.propose(problem), problem.device)
 
@@ -173,14 +176,14 @@ def _launched(params: HeuristicParams, device: DeviceProperties) -> HeuristicPar
 
 def interleave(problem: Problem) -> int:
     """A divisor of the number of interleaved parts; 0 where parts have adjacent rows."""
-    scheduler, _ = _first(problem)
+    scheduler = _accepting(problem)
     return 0 if scheduler is None else scheduler.interleave(problem)
 
 
 def split(problem: Problem) -> int:
     """The number of parts into which the reductions of a problem should be split; 1 for no
     split."""
-    scheduler, _ = _first(problem)
+    scheduler = _accepting(problem)
     return 1 if scheduler is None else scheduler.split(problem)
 
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class StrideTerm:
+class StrideTerm(NamedTuple):
     """One term of a tensor's offset: position ``p`` of an axis adds ``step * (p // div % extent)``.
+
+    A tuple, for the fastest hash and comparison: the facts of tensors are looked up by their terms.
 
     Attributes
     ----------
@@ -125,3 +129,9 @@ class Stream:
         for term in self.stride_terms:
             found += term.div, term.extent, term.step
         return found
+
+
+def counted(streams: Sequence[Stream]) -> Mapping[Stream, int]:
+    """Each tensor once, in order, with the number of those that have its facts: 1 for most."""
+    found = dict.fromkeys(streams, 1)
+    return found if len(found) == len(streams) else Counter(streams)

@@ -5,7 +5,7 @@ Tuples, lists, dicts, frozensets and dataclasses are searched for sizes, however
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields, is_dataclass, replace
 from enum import Enum
 from typing import Any, cast
@@ -63,11 +63,16 @@ def _at(value: Any, atoms: AtomValues, made: dict[int, Any], fixed: dict[int, An
     return made[place]
 
 
+def _maker(value: Any) -> Callable[[Iterable[Any]], Any]:
+    """What makes a tuple, list or set of the same type from its items."""
+    return getattr(value, "_make", type(value))  # the first is that of named tuples
+
+
 def _rebuilt(value: Any, change: Callable[[Any], Any]) -> Any:
     if isinstance(value, tuple | list | frozenset):
         items = [change(item) for item in value]
         same = all(new is old for new, old in zip(items, value, strict=True))
-        return value if same else type(value)(items)
+        return value if same else _maker(value)(items)
     if isinstance(value, dict):
         pairs = [(change(key), change(item)) for key, item in value.items()]
         same = all(
@@ -98,7 +103,8 @@ def _evaluator(value: Any) -> Callable[[AtomValues], Any] | None:
         places = {n: make for n, item in enumerate(value) if (make := _evaluator(item))}
         if not places:
             return None
-        return lambda atoms: tuple(
+        made = _maker(value)
+        return lambda atoms: made(
             places[n](atoms) if n in places else item for n, item in enumerate(value)
         )
     if not is_dataclass(value) or isinstance(value, type):

@@ -11,6 +11,7 @@ again.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from math import gcd
 from typing import NamedTuple
 
@@ -98,8 +99,9 @@ class ColumnFacts:
         return tile._replace(num_warps=max(tile.num_warps, min(warps, MAX_COLUMN_WARPS)))
 
 
+@lru_cache(maxsize=64)
 def column_facts(problem: Problem) -> ColumnFacts:
-    """The facts of a problem whose axis r is strided in memory."""
+    """The facts of a problem whose axis r is strided in memory. Cached: several rules ask."""
     large, loads = problem.large_streams, problem.large_loads
     read_bytes = max(sum(s.item_bytes for s in loads), 1)
     narrowest = min((s.item_bytes for s in loads or large), default=4)

@@ -56,7 +56,7 @@ def _changed(problem: Problem, order: Numbers, across: Numbers) -> Problem:
 def _moved(stream: Stream, places: Sequence[int], made: Problem) -> Stream:
     """A tensor in the problem ``made``, whose axes had these places before."""
     stride_terms = tuple(
-        replace(term, axis=places.index(term.axis)) for term in stream.stride_terms
+        term._replace(axis=places.index(term.axis)) for term in stream.stride_terms
     )
     found, (along_x, _) = replace(stream, stride_terms=stride_terms), made.places
     last = [term for term in stride_terms if along_x and term.axis == along_x[-1]]

@@ -127,6 +127,7 @@ class Counting:
         size = tile.x * tile.r
         row_elements = size if _align(params) > 1 else tile.r
         computed = self._computed_share(params, tile, threads, traffic.inner_vector)
+        # By position: with names for the rest, making the tuple took as long as counting a tile.
         return Counts(
             *self._with_draws(params, tile, size / threads),
             *self._of_tile.of_one(tile),
@@ -135,24 +136,24 @@ class Counting:
             ),
             *traffic.moved,
             *traffic.windows,
-            warps=float(params.num_warps),
-            threads=float(threads),
-            stages=float(params.num_stages if tile.loops else 1),
-            prefetches=float(params.prefetches),
-            elements=max(size * computed / threads, 1.0),
-            computed=computed,
-            moved_bytes=self._moved + refetched,
-            lines=traffic.lines,
-            accesses=traffic.accesses,
-            index_instructions=traffic.index_instructions,
-            written_bytes=traffic.written_bytes,
-            slice_bytes=traffic.slice_bytes,
-            loaded=traffic.loaded_elements / size,
-            addresses=traffic.addresses,
-            tail_elements=tile.kept / threads,
-            row_words=self._row_words * max(row_elements * computed / threads, 1.0),
-            register_limit=float(register_limit(self._problem.device, params)),
-            waiting_s=_waiting(params, tile.steps),
+            float(params.num_warps),
+            float(threads),
+            float(params.num_stages if tile.loops else 1),
+            float(params.prefetches),
+            max(size * computed / threads, 1.0),
+            computed,
+            self._moved + refetched,
+            traffic.lines,
+            traffic.accesses,
+            traffic.index_instructions,
+            traffic.written_bytes,
+            traffic.slice_bytes,
+            traffic.loaded_elements / size,
+            traffic.addresses,
+            tile.kept / threads,
+            self._row_words * max(row_elements * computed / threads, 1.0),
+            float(register_limit(self._problem.device, params)),
+            _waiting(params, tile.steps),
         )
 
     def _computed_share(

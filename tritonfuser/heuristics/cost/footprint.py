@@ -81,15 +81,17 @@ class TensorStrides:
     ----------
     item_bytes : int
         Bytes of an element.
+    axes : frozenset of int
+        The axes that the tensor runs along.
     """
 
-    __slots__ = ("_axes", "_pieces", "_start", "_terms", "_touched_by", "item_bytes")
+    __slots__ = ("_pieces", "_start", "_terms", "_touched_by", "axes", "item_bytes")
 
     def __init__(self, item_bytes: int, terms: Sequence[StrideTerm], start: int = 0) -> None:
         self.item_bytes, self._start = item_bytes, start
         self._terms = [(term.axis, term.div, float(term.extent), abs(term.step)) for term in terms]
         self._terms.sort(key=_STEP)
-        self._axes = tuple({term.axis for term in terms})
+        self.axes = frozenset([term.axis for term in terms])
         self._pieces: dict[int, tuple[int, bool]] = {}
         self._touched_by: dict[tuple[Tile, int], tuple[float, float]] = {}
 
@@ -108,9 +110,13 @@ class TensorStrides:
         contain them, or of other aligned pieces of ``granule`` bytes."""
         found = self._touched_by.get((tile, granule))
         if found is None:
-            found = self._touched(tile, granule, *self._piece(granule))
-            self._touched_by[tile, granule] = found
+            elements, moved, _ = self._touched(tile, granule, *self._piece(granule))
+            found = self._touched_by[tile, granule] = elements, moved
         return found
+
+    def touched_runs(self, tile: Tile, granule: int) -> tuple[float, float, float]:
+        """(elements, bytes, runs): what ``touched`` has, and the contiguous runs of a tile."""
+        return self._touched(tile, granule, *self._piece(granule))
 
     def touched_along(
         self, tile: Tile, extents: Sequence[int], side: Sequence[int]
@@ -137,9 +143,12 @@ class TensorStrides:
         along = round(prod(tile[place] for place in side))
         is_even = along % gap == 0 or gap % along == 0
         is_even = is_even and self._lie_granules_apart(gap, run)
-        return self._touched(tile, SECTOR_BYTES, gap, is_even)
+        elements, moved, _ = self._touched(tile, SECTOR_BYTES, gap, is_even)
+        return elements, moved
 
-    def _touched(self, tile: Tile, granule: int, gap: int, is_even: bool) -> tuple[float, float]:
+    def _touched(
+        self, tile: Tile, granule: int, gap: int, is_even: bool
+    ) -> tuple[float, float, float]:
         elements, runs, span = self._runs(tile, gap)
         item = self.item_bytes
         run = span * item if span > 1.0 else float(item)
@@ -147,7 +156,7 @@ class TensorStrides:
             pieces = float(ceil(run / granule))
         else:
             pieces = (run + granule - item) / granule
-        return elements, runs * (pieces if pieces > 1.0 else 1.0) * granule
+        return elements, runs * (pieces if pieces > 1.0 else 1.0) * granule, runs
 
     def _runs(self, tile: Tile, gap: int) -> tuple[float, float, float]:
         """(elements, runs, span) of the footprint of a tile: see ``Footprint``."""
@@ -165,7 +174,7 @@ class TensorStrides:
                 runs *= count
         # Several terms of one axis, and of indices from memory, may give the same element.
         most = 1.0
-        for axis in self._axes:
+        for axis in self.axes:
             most *= tile[axis]
         if elements > most:
             elements = most
@@ -181,20 +190,24 @@ class TensorStrides:
         multiple of it. For
         granules as large as a cache line, runs are taken to begin anywhere.
         """
-        if granule not in self._pieces:
+        found = self._pieces.get(granule)
+        if found is None:
             gap = granule // self.item_bytes
             is_even = granule < CACHE_LINE_BYTES and self._lie_granules_apart(gap)
-            self._pieces[granule] = gap, is_even
-        return self._pieces[granule]
+            found = self._pieces[granule] = gap, is_even
+        return found
 
     def _lie_granules_apart(
         self, gap: int, run: Container[tuple[int, float]] = frozenset()
     ) -> bool:
         """Whether the tensor begins at a granule, and every stride of a granule or more is a
         multiple of one, but for those of a run: (axis, step) each."""
-        return self._start % gap == 0 and all(
-            step < gap or step % gap == 0 or (axis, step) in run for axis, _, _, step in self._terms
-        )
+        if self._start % gap:
+            return False
+        for axis, _, _, step in self._terms:
+            if step >= gap and step % gap and (axis, step) not in run:
+                return False
+        return True
 
     def first_partial_term(self, tile: Tile) -> tuple[int, int] | None:
         """(axis, div) of the stride term with the smallest stride that a tile does not cover to its

@@ -111,6 +111,8 @@ def hit_lines(lines: Number, distinct_bytes: Number, m: Numbers) -> Number:
 
 def overfetched_bytes(problem: Problem) -> float:
     """Bytes that memory delivers beside the elements that the gathers of a problem read."""
+    if not problem.gathers:
+        return 0.0
     gathers = (Gathered(problem, s) for s in problem.streams if s.held_bytes)
     return sum(gathered.overfetched_bytes for gathered in gathers)
 

@@ -142,7 +142,10 @@ def is_as_short(seconds: float, least: float) -> bool:
 
 def busy_seconds(resources: dict[str, Number], order: Number = SHARPNESS) -> Number:
     """Seconds of resources that work at the same time: the norm of their seconds."""
-    return sum(seconds**order for seconds in resources.values()) ** (1 / order)
+    found: Number = 0.0
+    for seconds in resources.values():
+        found = found + seconds**order
+    return found ** (1 / order)
 
 
 def norm_order(n: Counts, running: Number, ahead: Number, m: Numbers) -> Number:
@@ -285,9 +288,8 @@ def _cache_seconds(
     l2_bytes = m.maximum((n.sector_bytes - hit_rate * n.hit_bytes) * n.programs, busiest_sm)
     l1_lines = (on_sm * lines + on_sm * n.warps * moved) * visits
     exchange = on_sm * n.exchange_clocks
-    sm_rate, store_rate = (
-        device.sm_count * each * clock for each in (c.sm_bytes, c.sm_written_bytes)
-    )
+    sm_rate = device.sm_count * c.sm_bytes * clock
+    store_rate = device.sm_count * c.sm_written_bytes * clock
     return {
         "L2 cache": (l2_bytes * n.valid * visits + spill_bytes) / sm_rate,
         "L2 stores": n.written_bytes * n.programs * n.valid * visits / store_rate,

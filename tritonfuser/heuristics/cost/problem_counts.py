@@ -13,7 +13,7 @@ def problem_counts(problem: Problem, work: ElementWork) -> ProblemCounts:
     """The fields of ``Counts`` that no params change."""
     columns = problem.outer_members
     return ProblemCounts(
-        loads=float(sum(not s.is_store for s in problem.streams)),
+        loads=float(sum([not s.is_store for s in problem.streams])),
         draws=float(work.draws),
         reductions=float(work.reductions),
         columns=float(columns),

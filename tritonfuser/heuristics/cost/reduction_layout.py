@@ -88,6 +88,8 @@ class ReductionLayouts:
         computed : float
             Share of the tile that is computed: scans have no results for the rest.
         """
+        if not (self._reductions or self._columns or tile.staged):
+            return ReductionLayout()
         each = max(tile.x * tile.r / threads, 1.0)
         vector = min(each, inner_vector)
         layout = self._without_clocks(tile, threads, vector, inner_vector, computed, PLAIN)

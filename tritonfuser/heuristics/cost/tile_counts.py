@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...lazy import cached_property
 from ..problem import ElementWork, Problem
 from .counts import Number, TileCounts
 from .numbers import ARRAYS, PLAIN, Numbers
@@ -26,10 +27,18 @@ class TileCounting:
         self.positions = problem.parallel * max(problem.reduced, 1)
         self.accumulators = accumulators(problem, work)
         self._full_loads = float(len(problem.full_loads))
-        self._reads_parts = any(s.accessed_share < 1 for s in problem.streams if not s.is_store)
-        self._converts_layouts = loads_along_both_axes(problem)
         self._scan_share = scan_share(problem, work)
         self._found: dict[KernelTile, TileCounts] = {}
+
+    @cached_property
+    def _reads_parts(self) -> bool:
+        """Whether a tensor is loaded at a part of the positions."""
+        return any(s.accessed_share < 1 for s in self._problem.streams if not s.is_store)
+
+    @cached_property
+    def _converts_layouts(self) -> bool:
+        """Whether loads are contiguous along different axes."""
+        return loads_along_both_axes(self._problem)
 
     def of_one(self, tile: KernelTile) -> TileCounts:
         """The counts of kernels with a tile, cached."""
@@ -70,7 +79,7 @@ class TileCounting:
         """1 in a loop whose loads have masks, since each of its tensors is read at a part of the
         positions. ptxas unrolls no such loop. H200, sums over a concatenation of two tensors:
         1135 us, for which 613 were predicted before this was known, 751 now."""
-        return 1.0 * tile.loops * self._reads_parts
+        return 0.0 if tile.loops is False else 1.0 * tile.loops * self._reads_parts
 
     def _has_barriers(self, tile: KernelTile, m: Numbers) -> Number:
         """1 where each step of a loop has a barrier of the program's warps: to convert layouts, to

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, TypeVar
+from typing import Annotated, Any, ClassVar, NamedTuple, TypeVar
 
 from ...device import MAX_BLOCK_ELEMENTS, MAX_REGISTERS_PER_THREAD
 from ...errors import ParamsError
@@ -19,8 +19,7 @@ PARAMS: dict[str, type[HeuristicParams]] = {}
 _P = TypeVar("_P", bound="HeuristicParams")
 
 
-@dataclass(frozen=True, kw_only=True)
-class RowTiling:
+class RowTiling(NamedTuple):
     """How params cut the rows of a kernel into tiles: the same facts for every scheduler with rows.
 
     Attributes

@@ -81,7 +81,7 @@ def normalized(value: Any, where: str) -> None:
     kind = type(value)
     for name, hint in types_of(kind).items():
         given = getattr(value, name)
-        if _is_plain(given) and _is_as_read(kind, name, given):  # type: ignore[arg-type]
+        if (type(given) in _PLAIN_TYPES or _is_ints(given)) and _is_as_read(kind, name, given):  # type: ignore[arg-type]
             continue
         found = decode(hint, given, f"{where}{name}")
         if found is not given:
@@ -89,12 +89,12 @@ def normalized(value: Any, where: str) -> None:
 
 
 _PLAIN_TYPES = frozenset((bool, int, str, NoneType))
+"""A number, a word or None."""
 
 
-def _is_plain(given: Any) -> bool:
-    """Whether it is a number, a word or None, or a tuple of ints. Equal ones are then the same."""
-    kind = type(given)
-    return kind in _PLAIN_TYPES or (kind is tuple and all(type(item) is int for item in given))
+def _is_ints(given: Any) -> bool:
+    """Whether it is a tuple of ints. Equal ones are then the same, as plain values are."""
+    return type(given) is tuple and all(type(item) is int for item in given)
 
 
 @lru_cache(maxsize=4096, typed=True)

@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from ...heuristics.streams import StrideTerm
 from ...symbolic.index_expr import Affine, Axis, Bounded, Digit
@@ -69,7 +68,7 @@ class _Terms:
         for item in base.key.index:
             for part, _ in item.terms:
                 for term in self.of(part, 1):
-                    yield replace(term, step=coefficient * ANYWHERE, is_indexed=True)
+                    yield term._replace(step=coefficient * ANYWHERE, is_indexed=True)
 
 
 def _divided(term: StrideTerm, item: Digit, coefficient: int) -> StrideTerm:
@@ -82,4 +81,4 @@ def _divided(term: StrideTerm, item: Digit, coefficient: int) -> StrideTerm:
         mod = hint(item.mod)
         extent = max(min(extent, mod // moved), 1)
         moved = moved % mod or 1
-    return replace(term, div=hint(term.div) * apart, extent=extent, step=hint(coefficient) * moved)
+    return term._replace(div=hint(term.div) * apart, extent=extent, step=hint(coefficient) * moved)

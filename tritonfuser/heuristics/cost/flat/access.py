@@ -54,7 +54,6 @@ class FlatAccess:
         axes: tuple[int, ...],
         strides: TensorStrides,
         sides: tuple[tuple[int, ...], ...],
-        *,
         along: tuple[int, ...],
         lane_side: int,
         vector: int,
@@ -163,33 +162,36 @@ def accesses(
     Triton lays out the threads of a load by the widest vector among all loads and stores of the
     same shape whose lanes run along the same side. Stores are converted to a layout of their own.
     """
-    every = tuple(range(len(sides)))
+    every, axes = tuple(range(len(sides))), problem.axes
     widest: dict[tuple[tuple[int, ...], int], int] = {}
     by_side = []
     for tensor in tensors:
-        vectors = _vectors(problem, tensor.stream, sides, limit)
+        most = max(min(VECTOR_BYTES // tensor.stream.item_bytes, limit), 1)
+        vectors = [_vector(axes, tensor.stream, places, most) for places in sides]
         along = tuple([side for side in every if not tensor.axes.isdisjoint(sides[side])])
-        lane_side = _lane_side(problem, tensor, sides, vectors, along or every)
-        widest[along, lane_side] = max(widest.get((along, lane_side), 1), vectors[lane_side])
-        by_side.append((tensor, vectors[lane_side], along, lane_side))
+        lane_side = _lane_side(axes, tensor, sides, vectors, along or every)
+        vector, key = vectors[lane_side], (along, lane_side)
+        if vector > widest.get(key, 0):
+            widest[key] = vector
+        by_side.append((tensor, vector, along, lane_side))
     found = []
     for tensor, vector, along, lane_side in by_side:
         own = max(vector, 1)
         # In a tile of two sides, Triton sees no contiguity of a tensor that has none along either.
         has_own_layout = tensor.stream.is_store or (not vector and len(sides) > 1)
-        of_thread = own if has_own_layout else widest[along, lane_side]
+        of_thread = own if has_own_layout else widest.get((along, lane_side), 1)
         make = _access if tensor.gathered is None else FlatAccess
         found.append(
             make(
-                problem.axes,
+                axes,
                 tensor.stride_terms,
                 sides,
-                along=along,
-                lane_side=lane_side,
-                vector=own,
-                load_positions=tensor.repeats * NVIDIA_WARP_SIZE * own,
-                warp_positions=NVIDIA_WARP_SIZE * of_thread,
-                gathered=tensor.gathered,
+                along,
+                lane_side,
+                own,
+                tensor.repeats * NVIDIA_WARP_SIZE * own,
+                NVIDIA_WARP_SIZE * of_thread,
+                tensor.gathered,
             )
         )
     return found
@@ -201,7 +203,7 @@ windows are those of one problem."""
 
 
 def _lane_side(
-    problem: Problem,
+    axes: tuple[int, ...],
     tensor: FlatTensor,
     sides: Sequence[tuple[int, ...]],
     vectors: Sequence[int],
@@ -214,17 +216,11 @@ def _lane_side(
     found = max(along, key=lambda side: vectors[side])
     if vectors[found] > 1:
         return found
-    lines = {side: warp_lines(tensor.stride_terms, problem.axes, sides, side) for side in along}
+    lines = {side: warp_lines(tensor.stride_terms, axes, sides, side) for side in along}
     return min(along, key=lambda side: (lines[side], -side))
 
 
-def _vectors(
-    problem: Problem, stream: Stream, sides: Sequence[tuple[int, ...]], limit: int
-) -> list[int]:
-    """Elements of a vectorized load along each side; 0 where it is not contiguous."""
-    most = max(min(VECTOR_BYTES // stream.item_bytes, limit), 1)
-    runs = [contiguous_run_along(stream, problem.axes, places) for places in sides]
-    return [
-        0 if run == 1 else vector_elements(stream, places, run, most)
-        for run, places in zip(runs, sides, strict=True)
-    ]
+def _vector(axes: tuple[int, ...], stream: Stream, places: tuple[int, ...], most: int) -> int:
+    """Elements of a vectorized load along a side; 0 where it is not contiguous."""
+    run = contiguous_run_along(stream, axes, places)
+    return 0 if run == 1 else vector_elements(stream, places, run, most)

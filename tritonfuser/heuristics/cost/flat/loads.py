@@ -70,6 +70,9 @@ class _TensorLoads(NamedTuple):
     partial_sector_bytes: Number
 
 
+_NOTHING: Number = 0.0
+
+
 def flat_loads(
     tensors: Sequence[FlatTensor],
     found: Sequence[FlatAccess],
@@ -92,19 +95,24 @@ def flat_loads(
     has_addresses : bool
         Whether each load of a thread has an address of its own, as in a transpose.
     """
-    each = list(_of_tensors(tensors, found, blocks, threads, m))
-    loads = [one for one in each if not one.tensor.stream.is_store]
-    addresses = sum(one.accesses * NVIDIA_WARP_SIZE / threads for one in loads)
-    return FlatLoads(
-        lines=sum(one.lines for one in each),
-        hit_lines=sum(one.lines - one.first_lines for one in each),
-        accesses=sum(one.accesses for one in each),
-        addresses=addresses if has_addresses else 0.0,
-        written_bytes=sum(one.written_bytes for one in each),
-        partial_sector_bytes=sum(one.partial_sector_bytes for one in each),
-        gathered=[(g, one.first_lines) for one in each if (g := one.tensor.gathered)],
-        shared=[one.first_lines if one.tensor.shared else 0.0 for one in each],
-    )
+    lines = hit_lines = accesses = addresses = written = partial = _NOTHING
+    gathered: list[tuple[Gathered, Number]] = []
+    shared: list[Number] = []
+    for tensor, count, touched, first, stored, in_part in _of_tensors(
+        tensors, found, blocks, threads, m
+    ):
+        lines = lines + touched
+        hit_lines = hit_lines + (touched - first)
+        accesses = accesses + count
+        if tensor.stream.is_store:
+            written = written + stored
+            partial = partial + in_part
+        elif has_addresses:
+            addresses = addresses + count * NVIDIA_WARP_SIZE / threads
+        shared.append(first if tensor.shared else 0.0)
+        if tensor.gathered:
+            gathered.append((tensor.gathered, first))
+    return FlatLoads(lines, hit_lines, accesses, addresses, written, partial, gathered, shared)
 
 
 def _of_tensors(

@@ -33,6 +33,8 @@ class ProgramBytes(NamedTuple):
 
     Attributes
     ----------
+    tile : tuple of float
+        Its positions along each axis.
     moved : StepBytes
         Its bytes, apart from ``partial_sector_bytes``, which depend on its threads.
     loaded_elements : float
@@ -45,6 +47,7 @@ class ProgramBytes(NamedTuple):
         (bytes, distinct ones) of the sectors that are requested, of each gather.
     """
 
+    tile: Tile
     moved: StepBytes
     loaded_elements: float
     hit_rates: list[float]
@@ -73,11 +76,13 @@ def program_bytes(
             fetched += moved * tensor.fresh
             elements += tensor.times * positions
     cache = L1Cache(problem.device, loaded, problem.parallel / positions)
-    hit_rates = [cache.hit_rate(t.stream, part) for t, part in zip(tensors, shared, strict=True)]
+    hit_rates = [
+        cache.hit_rate(tensor.stream, part) if part else 0.0
+        for tensor, part in zip(tensors, shared, strict=True)
+    ]
     return ProgramBytes(
-        moved=StepBytes(
-            loaded_bytes=loaded, fetched_bytes=fetched, stored_bytes=stored, sector_bytes=sectors
-        ),
+        tile=tile,
+        moved=StepBytes(loaded, fetched, 0.0, stored, sectors),
         loaded_elements=elements,
         hit_rates=hit_rates,
         hit_bytes=sum(map(mul, hit_rates, shared)),
@@ -100,11 +105,8 @@ class SharedBytes(NamedTuple):
     broadcasts: list[tuple[Stream, BroadcastLoad]]
 
 
-def shared_bytes(
-    problem: Problem, tensors: Sequence[FlatTensor], sides: Sequence[Side]
-) -> SharedBytes:
-    """The same of a program whose tile has these sides."""
-    tile = tile_over(problem.axes, sides)
+def shared_bytes(problem: Problem, tensors: Sequence[FlatTensor], tile: Tile) -> SharedBytes:
+    """The same of a program with so many positions along each axis."""
     partial = (_partial_sectors(tensor, tile) for tensor in tensors)
     return SharedBytes([*filter(None, partial)], [*_broadcasts(problem, tensors, tile)])
 
@@ -112,13 +114,13 @@ def shared_bytes(
 def _partial_sectors(tensor: FlatTensor, tile: Tile) -> PartialSector | None:
     """The sectors that the program uses in part, and its runs where they are short."""
     terms = tensor.stride_terms
-    elements, pair_bytes = terms.touched(tile, FETCHED_BYTES)
+    elements, pair_bytes, runs = terms.touched_runs(tile, FETCHED_BYTES)
     moved = elements * terms.item_bytes * tensor.times
     unused = pair_bytes * tensor.times - moved * (1 + tensor.overfetch)
     # A sector that is stored in part is read too.
     unused = max(unused, 0.0) * (2 if tensor.stream.is_store else 1)
     if not tensor.gathered:
-        opened = RUN_BYTES * terms.footprint(tile, FETCHED_BYTES).runs * tensor.times
+        opened = RUN_BYTES * runs * tensor.times
         unused += opened if opened > RUN_SHARE * moved else 0.0
     if not unused:
         return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import prod
+from operator import attrgetter
 from typing import NamedTuple
 
 from ....device import SECTOR_BYTES
@@ -11,6 +11,8 @@ from ...streams import Stream
 from ..footprint import TensorStrides, strides_of
 from ..gathered import Gathered
 from ..refetched import overfetch_ratio
+
+_axis = attrgetter("axis")
 
 
 class FlatTensor(NamedTuple):
@@ -54,31 +56,28 @@ class FlatTensor(NamedTuple):
 
 def flat_tensor(problem: Problem, stream: Stream, times: int) -> FlatTensor:
     """The facts of a tensor, of which the problem has so many."""
-    strides = strides_of(stream)
+    strides, is_gathered = strides_of(stream), bool(stream.held_bytes)
+    whole_bytes = problem.parallel * stream.item_bytes
     return FlatTensor(
         stream,
         times * stream.accessed_share,
         strides,
         _repeats(problem, stream),
-        _axes(stream),
+        strides.axes,
         stream.fresh_share,
         stream.total_bytes * SECTOR_BYTES / stream.item_bytes,
-        overfetch_ratio(problem, stream, strides),
-        Gathered(problem, stream, times) if stream.held_bytes else None,
-        not stream.is_store
-        and not stream.held_bytes
-        and stream.total_bytes < problem.parallel * stream.item_bytes,
+        overfetch_ratio(problem, stream, strides) if is_gathered else 0.0,
+        Gathered(problem, stream, times) if is_gathered else None,
+        not (stream.is_store or is_gathered) and stream.total_bytes < whole_bytes,
     )
-
-
-def _axes(stream: Stream) -> frozenset[int]:
-    return frozenset(term.axis for term in stream.stride_terms)
 
 
 def _repeats(problem: Problem, stream: Stream) -> float:
     """Adjacent positions of a one-sided tile that have the same element: a power of two."""
     if problem.across or not stream.stride_terms:
         return 1.0
-    inner = max(stream.stride_terms, key=lambda term: term.axis)
-    same = inner.div * prod(problem.axes[inner.axis + 1 :])
+    inner = max(stream.stride_terms, key=_axis)
+    same = inner.div
+    for extent in problem.axes[inner.axis + 1 :]:
+        same *= extent
     return float(same & -same) if same > 1 else 1.0

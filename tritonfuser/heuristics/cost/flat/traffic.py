@@ -7,15 +7,15 @@ that side.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
 from math import prod
+from operator import mul
 
 from ....device import VECTOR_BYTES
 from ...params import KernelParams, TransposeParams
 from ...problem import Problem
-from ...streams import Stream
+from ...streams import Stream, counted
 from ..counts import Number
 from ..footprint import Side, Tile, tile_over
 from ..gathered import Gathered, concurrent_tile, max_resident_programs, sum_windows
@@ -68,7 +68,7 @@ class FlatStreams:
         self._refetches = L2Refetches(problem)
         self._tensors = [
             flat_tensor(problem, stream, times)
-            for stream, times in Counter(problem.streams).items()
+            for stream, times in counted(problem.streams).items()
         ]
         narrowest = min((stream.item_bytes for stream in problem.streams), default=VECTOR_BYTES)
         self._widest = max(VECTOR_BYTES // narrowest, 1)
@@ -86,9 +86,9 @@ class FlatStreams:
     def traffic(self, params: KernelParams, threads: int) -> Traffic:
         """The traffic of a program."""
         sides = self._axes.sides(params)
-        tile, loads = self.tile_bytes(sides), self.loads(params, threads)
+        tile, loads = self.tile_bytes(sides), self._loads_of(params, sides, threads)
         windows = [self._windows(one, params, sides, lines) for one, lines in loads.gathered]
-        lines = sum(share * n for share, n in zip(tile.hit_rates, loads.shared, strict=True))
+        lines = sum(map(mul, tile.hit_rates, loads.shared))
         windows.append(Windows(hit_bytes=tile.hit_bytes, hit_lines=loads.hit_lines + lines))
         return Traffic(
             moved=tile.moved._replace(partial_sector_bytes=loads.partial_sector_bytes),
@@ -102,7 +102,9 @@ class FlatStreams:
 
     def loads(self, params: KernelParams, threads: int) -> FlatLoads:
         """The loads and stores of the threads of a program, cached."""
-        sides = self._axes.sides(params)
+        return self._loads_of(params, self._axes.sides(params), threads)
+
+    def _loads_of(self, params: KernelParams, sides: tuple[Side, ...], threads: int) -> FlatLoads:
         each = max(prod(side.block for side in sides) // threads, 1)
         limit = getattr(params, "vectorization_factor", 0) or VECTOR_BYTES
         width = self.widths(limit, 1 << each.bit_length() - 1, PLAIN)
@@ -158,11 +160,15 @@ class FlatStreams:
         sides = self._axes.sides(params)
         order = self._axes.order(params, sides)
         if order not in self._refetched:
-            shared, refetches = self._shared_bytes(sides), self._refetches.in_order(order)
-            of_sectors = refetches.of_partial_sectors(shared.partial_sectors)
-            of_broadcasts = refetches.of_broadcasts(load for _, load in shared.broadcasts)
-            self._refetched[order] = of_sectors + of_broadcasts
+            self._refetched[order] = self._refetched_by_one(self._shared_bytes(sides), order)
         return self._refetched[order] * programs
+
+    def _refetched_by_one(self, shared: SharedBytes, order: tuple[Side, ...]) -> float:
+        if not (shared.partial_sectors or shared.broadcasts):
+            return 0.0
+        refetches = self._refetches.in_order(order)
+        of_sectors = refetches.of_partial_sectors(shared.partial_sectors)
+        return of_sectors + refetches.of_broadcasts(load for _, load in shared.broadcasts)
 
     def tile_bytes(self, sides: tuple[Side, ...]) -> ProgramBytes:
         """The bytes of a program, cached."""
@@ -173,7 +179,9 @@ class FlatStreams:
     def _shared_bytes(self, sides: tuple[Side, ...]) -> SharedBytes:
         """What other programs load or store too, cached."""
         if sides not in self._shared:
-            self._shared[sides] = shared_bytes(self._problem, self._tensors, sides)
+            self._shared[sides] = shared_bytes(
+                self._problem, self._tensors, self.tile_bytes(sides).tile
+            )
         return self._shared[sides]
 
     def _accesses_by(self, sides: int, width: int) -> list[FlatAccess]:

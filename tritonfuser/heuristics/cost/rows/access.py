@@ -59,10 +59,11 @@ class RowTensor:
         self, problem: Problem, stream: Stream, times: int, is_result: bool = False
     ) -> None:
         self.stream, self._problem, self.is_result = stream, problem, is_result
-        self.times = times * stream.accessed_share
-        self.issued = 1 / stream.accessed_share if stream.accessed_share else 0.0
-        self.strides = strides_of(stream)
-        self.overfetch = overfetch_ratio(problem, stream, self.strides)
+        share, self.strides = stream.accessed_share, strides_of(stream)
+        self.times, self.issued = times * share, 1 / share if share else 0.0
+        self.overfetch = (
+            overfetch_ratio(problem, stream, self.strides) if stream.held_bytes else 0.0
+        )
         self.is_full = stream.along_x and (stream.along_r or problem.reduced <= 1)
         rows, row = problem.places
         self.vectors = vector_along(problem, stream, rows), vector_along(problem, stream, row)

@@ -17,7 +17,6 @@ class RowRereads:
 
     def __init__(self, problem: Problem, tensors: Sequence[RowTensor]) -> None:
         self._problem, self._tensors = problem, tensors
-        self._refetches = L2Refetches(problem)
         self._broadcast = list(self._broadcast_tensors())
         self._found: dict[KernelTile, dict[Stream, float]] = {}
 
@@ -35,6 +34,8 @@ class RowRereads:
         Not those that all rows share: all programs read them at the same time.
         """
         rows = {place for place in self._problem.places[X] if self._problem.axes[place] > 1}
+        if len(rows) < 2:  # a tensor runs along all of them, or along none
+            return
         for tensor in self._tensors:
             has = {term.axis for term in tensor.stream.stride_terms}
             if not tensor.stream.is_store and rows & has and rows - has:
@@ -43,7 +44,8 @@ class RowRereads:
     def _reread(self, tile: KernelTile) -> Iterator[tuple[Stream, float]]:
         axes, places = self._problem.axes, self._problem.places
         sides = Side(places[X], tile.x), Side(places[R], tile.r)
-        positions, refetches = tile_over(axes, sides), self._refetches.in_order(sides[::-1])
+        positions = tile_over(axes, sides)
+        refetches = L2Refetches(self._problem).in_order(sides[::-1])
         for tensor, has in self._broadcast:
             stream = tensor.stream
             tiles = broadcast_tiles(axes[: len(places[X])], has, positions)

@@ -164,15 +164,15 @@ class TileTrafficSum:
         blocks = (1 if skewed else tile.x), tile.r
         shaped = not stream.is_store and stream.along_r and (tensor.is_full or tile.x == 1)
         return TileTensor(
-            tensor=tensor,
-            elements=count // (same & -same),
-            valid=self._valid if tensor.is_full else 1.0,
-            per_step=per_step,
-            mean_per_step=mean_per_step,
-            has_layout=shaped,
-            side=side,
-            vector=vector,
-            blocks=blocks[::-1] if side else blocks,
+            tensor,
+            count // (same & -same),
+            self._valid if tensor.is_full else 1.0,
+            per_step,
+            mean_per_step,
+            shaped,
+            side,
+            vector,
+            blocks[::-1] if side else blocks,
         )
 
 

@@ -8,13 +8,12 @@ a problem have the same tile, and different warps.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
 from ....device import NVIDIA_WARP_SIZE
 from ...params import KernelParams
 from ...problem import Problem
-from ...streams import Stream
+from ...streams import Stream, counted
 from ..digits import index_instructions
 from ..footprint import Side, tile_over
 from ..gathered import Gathered, concurrent_tile, max_resident_programs, sum_windows
@@ -26,8 +25,8 @@ from .partial_sectors import PartialSectorBytes
 from .rereads import RowRereads
 from .staged import split_staged
 from .step_bytes import TileTraffic, TileTrafficSum
-from .warp_accesses import WarpAccesses, widest_load
-from .warps import RowWarps
+from .warp_accesses import WarpAccesses, added_up
+from .warps import RowWarps, warp_of
 
 
 class RowStreams:
@@ -44,7 +43,7 @@ class RowStreams:
         self.tensors = [
             RowTensor(problem, stream, times, streams is problem.results)
             for streams in (problem.streams, problem.results)
-            for stream, times in Counter(streams).items()
+            for stream, times in counted(streams).items()
         ]
         self._tiles: dict[tuple[KernelTile, int], TileTraffic] = {}
         self._warps = RowWarps(problem)
@@ -66,26 +65,24 @@ class RowStreams:
         step = self._of_step(tile, align)
         staged, others = split_staged(self._problem, tile, step.tensors)
         accesses = self._accesses(others, threads)
-        loads = [each for each in accesses if not each.is_store]
-        indexed = (each.instructions for each in accesses if each.touched.tensor.digits)
-        index_instructions = max(indexed, default=0.0) * self._index_of_each
+        sums = added_up(accesses, staged, threads)
         found = Traffic(
             moved=step.moved,
             windows=self._windows(accesses, params, tile, step.moved.loaded_bytes),
-            lines=sum((each.lines for each in accesses), staged.lines),
-            accesses=sum((each.instructions for each in accesses), staged.accesses),
-            addresses=sum(each.addresses(threads) for each in accesses),
-            inner_vector=widest_load(loads, self._main_side),
-            cross_vector=widest_load(loads, 1 - self._main_side),
-            loads=sum(each.instructions for each in loads),
+            lines=sums.lines,
+            accesses=sums.instructions,
+            addresses=sums.addresses,
+            inner_vector=float(sums.widest[self._main_side]),
+            cross_vector=float(sums.widest[1 - self._main_side]),
+            loads=sums.loads,
             loaded_elements=step.loaded_elements,
-            index_instructions=index_instructions + staged.index_instructions,
-            written_bytes=sum((each.written_bytes for each in accesses), staged.written_bytes),
+            index_instructions=sums.indexed * self._index_of_each + staged.index_instructions,
+            written_bytes=sums.written_bytes,
         )
         if params.prefetches:
             return found.prefetched(tile.steps)
         if tile.loops and params.num_stages > 1:
-            return found.pipelined(max((each.slice_bytes for each in loads), default=0.0))
+            return found.pipelined(max((each.slice_bytes for each in accesses), default=0.0))
         return found
 
     def _accesses(self, tensors: Sequence[TileTensor], threads: int) -> list[WarpAccesses]:
@@ -100,11 +97,11 @@ class RowStreams:
     def _of_tensor(self, touched: TileTensor, width: int, adjacent: int) -> WarpAccesses:
         """The loads or stores of a tensor, by threads with ``adjacent`` adjacent elements."""
         warps = touched.elements / width / NVIDIA_WARP_SIZE
-        accessing = touched.mean_per_step * max(warps, 1.0)
-        valid, written = touched.valid * self._warps.padding(touched, adjacent), 0.0
+        accessing, warp = touched.mean_per_step * max(warps, 1.0), warp_of(touched, adjacent)
+        valid, written = touched.valid * self._warps.padding(touched, warp), 0.0
         if touched.tensor.stream.is_store and not touched.tensor.gathered:
-            written = accessing * valid * self._warps.written_bytes(touched, adjacent)
-        lines = accessing * valid * self._warps.lines(touched, adjacent)
+            written = accessing * valid * self._warps.written_bytes(warp)
+        lines = accessing * valid * self._warps.lines(touched, warp)
         instructions = accessing * touched.tensor.issued
         return WarpAccesses(touched, width, instructions, lines, written)
 

@@ -8,7 +8,7 @@ from ..footprint import TensorStrides, Tile, tile_over
 from ..traffic import FETCHED_BYTES, written_bytes
 from .access import TileTensor
 
-_Warp = tuple[TensorStrides, int, int, int]
+Warp = tuple[TensorStrides, int, int, int]
 """(strides, side, inner, outer): the strides of a tensor, the side that the lanes of a load run
 along, and the positions of the warp along that side and along the other one."""
 
@@ -19,14 +19,12 @@ class RowWarps:
     def __init__(self, problem: Problem) -> None:
         self._axes, self._places = problem.axes, problem.places
         self._extents = max(problem.parallel, 1), max(problem.reduced, 1)
-        self._lines: dict[_Warp, float] = {}
-        self._written: dict[_Warp, float] = {}
-        self._shared: dict[_Warp, float] = {}
+        self._lines: dict[Warp, float] = {}
+        self._written: dict[Warp, float] = {}
+        self._shared: dict[Warp, float] = {}
 
-    def lines(self, touched: TileTensor, width: int) -> float:
-        """Cache lines (1 to 32) that a load of a warp touches, whose threads have ``width``
-        adjacent elements each."""
-        warp = _of_warp(touched, width)
+    def lines(self, touched: TileTensor, warp: Warp) -> float:
+        """Cache lines (1 to 32) that a load of a warp touches."""
         found = self._lines.get(warp)
         if found is None:
             _, line_bytes = self._touched(warp, CACHE_LINE_BYTES)
@@ -36,9 +34,8 @@ class RowWarps:
             found = self._lines[warp] = min(lines, NVIDIA_WARP_SIZE)
         return found
 
-    def written_bytes(self, touched: TileTensor, width: int) -> float:
-        """Bytes of sectors that a store of such a warp writes: see ``traffic.written_bytes``."""
-        warp = _of_warp(touched, width)
+    def written_bytes(self, warp: Warp) -> float:
+        """Bytes of sectors that a store of a warp writes: see ``traffic.written_bytes``."""
         found = self._written.get(warp)
         if found is None:
             elements, sector_bytes = self._touched(warp, SECTOR_BYTES)
@@ -48,7 +45,8 @@ class RowWarps:
 
     def shared_bytes(self, touched: TileTensor, width: int) -> float:
         """Bytes of the pairs of sectors that a warp stores in part which other warps of the program
-        store: its neighbours along the side that lanes run along. Of all warps, for a step."""
+        store: its neighbours along the side that lanes run along. Of all warps, for a step, whose
+        threads have ``width`` adjacent elements each."""
         block, _ = touched.blocks
         along = min(NVIDIA_WARP_SIZE * width, block)
         warp = touched.tensor.strides, touched.side, along, 1
@@ -59,26 +57,26 @@ class RowWarps:
         pieces = touched.elements / along * (1 - along / block)
         return pieces * self._shared[warp] * touched.mean_per_step * touched.valid
 
-    def padding(self, touched: TileTensor, width: int) -> float:
-        """Positions of such a warp's block, over those of them that exist where rows or columns are
+    def padding(self, touched: TileTensor, warp: Warp) -> float:
+        """Positions of a warp's block, over those of them that exist where rows or columns are
         shorter than the block: ``lines`` and ``written_bytes`` leave out what does not exist, and
         ``TileTensor.valid`` takes it off once more."""
         if not touched.tensor.is_full:
             return 1.0
-        _, side, inner, outer = _of_warp(touched, width)
+        _, side, inner, outer = warp
         along, across = self._extents[side], self._extents[1 - side]
         return max(inner / along, 1.0) * max(outer / across, 1.0)
 
-    def _touched(self, warp: _Warp, granule: int) -> tuple[float, float]:
+    def _touched(self, warp: Warp, granule: int) -> tuple[float, float]:
         return warp[0].touched(self._tile(warp), granule)
 
-    def _tile(self, warp: _Warp) -> Tile:
+    def _tile(self, warp: Warp) -> Tile:
         _, side, inner, outer = warp
         places = (self._places[side], inner), (self._places[1 - side], outer)
         return tile_over(self._axes, places)
 
 
-def _of_warp(touched: TileTensor, width: int) -> _Warp:
+def warp_of(touched: TileTensor, width: int) -> Warp:
     """The block of a warp whose threads have ``width`` adjacent elements along the side."""
     block, across = touched.blocks
     along = NVIDIA_WARP_SIZE * width

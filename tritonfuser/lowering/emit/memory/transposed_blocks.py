@@ -8,8 +8,6 @@ dim 0 in 32. So it is ``tl.trans(tl.load(tl.trans(p + y * 13760 + x * 2)))``.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from ....heuristics.cost.footprint import TensorStrides, warp_lines
 from ....heuristics.streams import Stream, StrideTerm
 from ....ir import Value
@@ -46,4 +44,4 @@ def transposed(axes: KernelAxes, text: str, dims: frozenset[str]) -> str:
 
 def _in_numbers(term: StrideTerm) -> StrideTerm:
     """A term with the sizes of this run in place of sizes that vary."""
-    return replace(term, div=hint(term.div), extent=hint(term.extent), step=hint(term.step))
+    return term._replace(div=hint(term.div), extent=hint(term.extent), step=hint(term.step))
