@@ -14,7 +14,7 @@ from math import prod
 from ..params import HeuristicParams
 from ..problem import Problem
 from ..streams import Stream
-from .footprint import contiguous_run_along
+from .footprint import contiguous_run
 
 Numbers = tuple[int, ...]
 
@@ -55,11 +55,9 @@ def _changed(problem: Problem, order: Numbers, across: Numbers) -> Problem:
 
 def _moved(stream: Stream, places: Sequence[int], made: Problem) -> Stream:
     """A tensor in the problem ``made``, whose axes had these places before."""
-    stride_terms = tuple(
-        term._replace(axis=places.index(term.axis)) for term in stream.stride_terms
-    )
-    found, (along_x, _) = replace(stream, stride_terms=stride_terms), made.places
-    last = [term for term in stride_terms if along_x and term.axis == along_x[-1]]
+    along_x, _ = made.places
+    terms = tuple([term._replace(axis=places.index(term.axis)) for term in stream.stride_terms])
+    last = [term for term in terms if along_x and term.axis == along_x[-1]]
     step = last[0].step if len(last) == 1 and last[0].div == 1 else None
-    run = contiguous_run_along(found, made.axes, along_x)
-    return replace(found, x_stride=step if last else 0, contiguous_run=run)
+    run = contiguous_run(terms, made.axes, along_x)
+    return replace(stream, stride_terms=terms, x_stride=step if last else 0, contiguous_run=run)

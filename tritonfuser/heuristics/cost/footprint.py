@@ -244,6 +244,13 @@ def contiguous_axes(stream: Stream) -> list[int]:
 
 
 def contiguous_run_along(stream: Stream, extents: Sequence[int], places: Sequence[int]) -> int:
+    """Innermost positions of a side that are contiguous in memory: see ``contiguous_run``."""
+    return contiguous_run(stream.stride_terms, extents, places)
+
+
+def contiguous_run(
+    terms: Sequence[StrideTerm], extents: Sequence[int], places: Sequence[int]
+) -> int:
     """Innermost positions of a side that are contiguous in memory. 0 where all of them are.
 
     Parameters
@@ -256,7 +263,7 @@ def contiguous_run_along(stream: Stream, extents: Sequence[int], places: Sequenc
     run = 1
     for place in reversed(places):
         step = None
-        for term in stream.stride_terms:
+        for term in terms:
             if term.axis == place and term.div == 1:
                 step = term.step
         if step != run:

@@ -23,10 +23,9 @@ class Numbers(Protocol):
 
 
 class Lookups(Numbers, Protocol):
-    """What counting calls beside that: it asks functions of floats, as of the lines of a load."""
+    """What counting calls beside that."""
 
     def any(self, conditions: Number) -> bool: ...
-    def each(self, of: Callable[..., float], *given: Number) -> Number: ...
 
 
 class Floats:
@@ -45,10 +44,6 @@ class Floats:
     @staticmethod
     def any(condition: bool) -> bool:
         return condition
-
-    @staticmethod
-    def each(of: Callable[..., float], *given: float) -> float:
-        return of(*given)
 
 
 class Arrays:
@@ -82,7 +77,7 @@ class Arrays:
         )
         numbers = [*zip(*columns, strict=True)]
         found = {key: of(*key) for key in dict.fromkeys(numbers)}
-        return np.array([found[key] for key in numbers])
+        return np.fromiter(map(found.__getitem__, numbers), float, count)
 
 
 PLAIN = Floats()

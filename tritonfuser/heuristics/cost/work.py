@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from ..bounds import Instructions
 from ..problem import ElementWork, Problem
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class NodeWork:
+class NodeWork(NamedTuple):
     """Instructions of all nodes of a kernel with the same number of elements.
 
     Attributes
@@ -45,14 +45,12 @@ class NodeWork:
     def add(self, more: Instructions, late: bool) -> NodeWork:
         """With the instructions of one more node; ``late`` if it depends on a reduction."""
         if late:
-            return replace(
-                self,
+            return self._replace(
                 after=self.after + more.issued,
                 special_after=self.special_after + more.sfu,
                 fast_after=self.fast_after + more.full_rate,
             )
-        return replace(
-            self,
+        return self._replace(
             before=self.before + more.issued,
             special_before=self.special_before + more.sfu,
             fast_before=self.fast_before + more.full_rate,

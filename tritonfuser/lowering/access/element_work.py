@@ -8,7 +8,6 @@ computed for all of it.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 
 from ...heuristics.bounds import Instructions
 from ...heuristics.cost.work import KernelWork, NodeWork
@@ -95,8 +94,7 @@ class _Total:
         """Add a reduction or scan, by the elements that it reduces."""
         operand = next(v for v in node.operands() if v.is_tensor)
         found, needs = self._of(_elements(operand)), instructions_of(node)
-        more = replace(
-            found,
+        more = found._replace(
             reducing=found.reducing + needs.issued,
             fast_reducing=found.fast_reducing + needs.full_rate,
             reductions=found.reductions + 1,
@@ -105,7 +103,7 @@ class _Total:
         self._set(more)
 
     def _of(self, elements: int) -> NodeWork:
-        return self.works.get(repr(elements), NodeWork(elements=elements))
+        return self.works.get(repr(elements)) or NodeWork(elements=elements)
 
     def _set(self, work: NodeWork) -> None:
         # By their text: to compare sizes that vary could ask for a guard.

@@ -61,7 +61,7 @@ def streams_of(
         half = seconds.get(item)
         held = held_bytes(fusion, item.value) if item.offset.loaded() else None
         if half is None:
-            found.append(replace(stream_of(item, axes, held, again), is_late=item in late))
+            found.append(stream_of(item, axes, held, again, item in late))
         elif not half.is_second:
             one = stream_of(replace(item, offset=half.in_pairs), axes, held, again)
             found.append(
@@ -70,7 +70,13 @@ def streams_of(
     return tuple(found)
 
 
-def stream_of(item: Traffic, axes: KernelAxes, held: int | None = None, known: int = 0) -> Stream:
+def stream_of(
+    item: Traffic,
+    axes: KernelAxes,
+    held: int | None = None,
+    known: int = 0,
+    is_late: bool = False,
+) -> Stream:
     """The facts of one load or store.
 
     Parameters
@@ -79,6 +85,8 @@ def stream_of(item: Traffic, axes: KernelAxes, held: int | None = None, known: i
         Bytes of the tensor, for a gather: ``Stream.held_bytes``.
     known : int
         Bytes that an earlier load left in the L1 cache.
+    is_late : bool
+        Whether it is a load after the reductions.
     """
     parallel, reduced = axes.parallel, axes.reduced
     return Stream(
@@ -88,6 +96,7 @@ def stream_of(item: Traffic, axes: KernelAxes, held: int | None = None, known: i
         x_stride=_inner_stride(item, parallel),
         r_stride=_inner_stride(item, reduced),
         is_store=item.is_store,
+        is_late=is_late,
         contiguous_run=_contiguous_run(item, parallel),
         x_same=_repeated_positions(item, parallel),
         r_same=_repeated_positions(item, reduced),

@@ -78,7 +78,8 @@ def second_side(problem: Problem) -> tuple[int, ...]:
     worth = (1 - GAIN) * problem.moved_bytes
     best, least = _fastest(problem, (s for s in wasted if wasted[s] > worth), (), least)
     pieces = 0.0 if best else SHORT_PIECES * problem.moved_bytes
-    fewer = (side for side in repeats if _accesses(_with_side(problem, side)) < _accesses(problem))
+    most = _accesses(problem) if repeats else 0.0
+    fewer = (side for side in repeats if _accesses(_with_side(problem, side)) < most)
     others = (*(s for s in wasted if wasted[s] <= worth), *fewer)
     return _fastest(problem, others, best, least, pieces)[0]
 

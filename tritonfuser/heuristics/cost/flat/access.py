@@ -8,6 +8,7 @@ from functools import lru_cache
 from ....device import CACHE_LINE_BYTES, NVIDIA_WARP_SIZE, VECTOR_BYTES
 from ...problem import Problem
 from ...streams import Stream
+from ..counts import Number
 from ..footprint import (
     TensorStrides,
     Tile,
@@ -71,6 +72,10 @@ class FlatAccess:
         self._warps: dict[float, Tile] = {}
         self._lines: dict[float, float] = {}
         self._stores: dict[Tile, tuple[float, float]] = {}
+
+    def along_lanes(self, blocks: Sequence[Number]) -> Number:
+        """Positions of the tile along ``lane_side``."""
+        return blocks[self.lane_side]
 
     def lines(self, block: float) -> float:
         """Cache lines that one load of a warp touches.

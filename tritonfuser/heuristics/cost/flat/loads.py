@@ -14,7 +14,7 @@ from ..counts import Number
 from ..gathered import Gathered
 from ..numbers import PLAIN, Lookups
 from .access import FlatAccess
-from .layout import tile_layout
+from .layout import Access, TileLayout
 from .tensor import FlatTensor
 
 _ALONG: tuple[tuple[tuple[int, ...], ...], ...] = ((), ((), (0,)), ((), (0,), (1,), (0, 1)))
@@ -59,7 +59,8 @@ class _TensorLoads(NamedTuple):
     first_lines : float
         Of these lines, those that no other warp of the program touches before.
     written_bytes, partial_sector_bytes : float
-        Of sectors that stores write. 0 for loads, and for stores at indices of another tensor.
+        Of sectors that stores write; the latter of one kernel alone. 0 for loads, and for stores at
+        indices of another tensor.
     """
 
     tensor: FlatTensor
@@ -75,7 +76,8 @@ _NOTHING: Number = 0.0
 
 def flat_loads(
     tensors: Sequence[FlatTensor],
-    found: Sequence[FlatAccess],
+    found: Sequence[Access],
+    layout: TileLayout | None,
     blocks: Sequence[Number],
     threads: Number,
     *,
@@ -88,6 +90,8 @@ def flat_loads(
     ----------
     tensors, found : sequence
         The tensors, and how threads load and store each.
+    layout : TileLayout or None
+        Of tiles of two sides.
     blocks : sequence of int
         The lengths of the sides of the tile.
     threads : int
@@ -99,7 +103,7 @@ def flat_loads(
     gathered: list[tuple[Gathered, Number]] = []
     shared: list[Number] = []
     for tensor, count, touched, first, stored, in_part in _of_tensors(
-        tensors, found, blocks, threads, m
+        tensors, found, layout, blocks, threads, m
     ):
         lines = lines + touched
         hit_lines = hit_lines + (touched - first)
@@ -117,19 +121,19 @@ def flat_loads(
 
 def _of_tensors(
     tensors: Sequence[FlatTensor],
-    found: Sequence[FlatAccess],
+    found: Sequence[Access],
+    layout: TileLayout | None,
     blocks: Sequence[Number],
     threads: Number,
     m: Lookups,
 ) -> Iterator[_TensorLoads]:
     """The loads or stores of each tensor."""
     positions = {along: prod(blocks[side] for side in along) for along in _ALONG[len(blocks)]}
-    layout = tile_layout(tensors, found) if len(blocks) > 1 else None
     for tensor, access in zip(tensors, found, strict=True):
         is_store, times = tensor.stream.is_store, tensor.times
-        block = m.minimum(access.warp_positions, blocks[access.lane_side])
+        block = m.minimum(access.warp_positions, access.along_lanes(blocks))
         count = m.maximum(positions[access.along] / access.load_positions, 1.0)
-        first = lines = count * m.each(access.lines, block) * times
+        first = lines = count * access.lines(block) * times
         if layout is not None and len(access.along) == 1 and not is_store:
             is_small = positions[access.along] < threads
             if m.any(is_small):
@@ -138,9 +142,10 @@ def _of_tensors(
                 count = m.where(is_small, loads, count)
         written = partial = 0.0
         if is_store and not tensor.gathered:
-            written = count * m.each(access.written_bytes, block) * times
-            each = _partial_sector_bytes(access, blocks, positions[access.along], count, m)
-            partial = each * times
+            written = count * access.written_bytes(block) * times
+            if isinstance(access, FlatAccess):  # bounds of many kernels do without
+                each = _partial_sector_bytes(access, blocks, positions[access.along], count)
+                partial = each * times
         yield _TensorLoads(tensor, count * times, lines, first, written, partial)
 
 
@@ -149,13 +154,11 @@ def _partial_sector_bytes(
     blocks: Sequence[Number],
     positions: Number,
     count: Number,
-    m: Lookups,
 ) -> Number:
     """Bytes of the sectors that ``count`` stores of warps write in part; of tiles with two sides,
     those that rows of the tile write in part. H200, a transpose of 10602 x 7512 in bfloat16, whose
     results begin within sectors: 97, 102 and 132 us by rows of 256, 128 and 64."""
     if len(blocks) == 1:
-        of_warp = m.minimum(access.warp_positions, blocks[0])
-        return count * m.each(access.partial_sector_bytes, of_warp)
+        return count * access.partial_sector_bytes(min(access.warp_positions, blocks[0]))
     along = blocks[access.lane_side]
-    return positions / along * m.each(access.partial_sector_bytes_along, along)
+    return positions / along * access.partial_sector_bytes_along(along)

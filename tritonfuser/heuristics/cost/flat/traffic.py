@@ -12,6 +12,8 @@ from functools import lru_cache
 from math import prod
 from operator import mul
 
+import numpy as np
+
 from ....device import VECTOR_BYTES
 from ...params import KernelParams, TransposeParams
 from ...problem import Problem
@@ -19,11 +21,13 @@ from ...streams import Stream, counted
 from ..counts import Number
 from ..footprint import Side, Tile, tile_over
 from ..gathered import Gathered, concurrent_tile, max_resident_programs, sum_windows
-from ..numbers import PLAIN, Lookups
+from ..numbers import ARRAYS, PLAIN, Numbers
 from ..refetched import L2Refetches
 from ..traffic import Traffic, Windows
 from .access import FlatAccess, accesses
+from .layout import tile_layout
 from .loads import FlatLoads, flat_loads
+from .many_accesses import ManyAccesses, layout_of_many
 from .program_bytes import ProgramBytes, SharedBytes, program_bytes, shared_bytes
 from .tensor import flat_tensor
 
@@ -112,24 +116,36 @@ class FlatStreams:
         by_threads = len(sides) > 1 or self._problem.across
         key = sides, width, threads if by_threads else 0
         if key not in self._loads:
-            blocks = [side.block for side in sides]
-            self._loads[key] = self.loads_of(blocks, width, threads, PLAIN)
+            found, blocks = self._accesses_by(len(sides), width), [side.block for side in sides]
+            layout = tile_layout(self._tensors, found) if len(sides) > 1 else None
+            has_addresses = bool(self._problem.across)
+            self._loads[key] = flat_loads(
+                self._tensors, found, layout, blocks, threads, has_addresses=has_addresses
+            )
         return self._loads[key]
 
-    def loads_of(
-        self, blocks: Sequence[Number], width: int, threads: Number, m: Lookups
-    ) -> FlatLoads:
-        """The loads and stores of one kernel, or of many by vectors of at most one width.
+    def loads_of_many(self, blocks: Sequence[Number], widths: Number, threads: Number) -> FlatLoads:
+        """The loads and stores of many kernels, as arrays.
 
         Parameters
         ----------
-        blocks : sequence of int
-            The lengths of the sides of the tile.
+        blocks : sequence of array
+            The lengths of the sides of their tiles.
+        widths : array
+            The elements of the widest vector of a thread: see ``widths``.
         """
-        found, has_addresses = self._accesses_by(len(blocks), width), bool(self._problem.across)
-        return flat_loads(self._tensors, found, blocks, threads, has_addresses=has_addresses, m=m)
+        tensors, (each, places) = self._tensors, np.unique(widths, return_inverse=True)
+        of_widths = [self._accesses_by(len(blocks), int(width)) for width in each.tolist()]
+        found = [ManyAccesses(one, places) for one in zip(*of_widths, strict=True)]
+        layout = None
+        if len(blocks) > 1:
+            layout = layout_of_many([tile_layout(tensors, one) for one in of_widths], places)
+        has_addresses = bool(self._problem.across)
+        return flat_loads(
+            tensors, found, layout, blocks, threads, has_addresses=has_addresses, m=ARRAYS
+        )
 
-    def widths(self, vector: Number, of_thread: Number, m: Lookups) -> Number:
+    def widths(self, vector: Number, of_thread: Number, m: Numbers) -> Number:
         """The elements of the widest vector of a thread, by the limit of its params and by its own
         elements."""
         return m.minimum(m.minimum(vector, of_thread), self._widest)

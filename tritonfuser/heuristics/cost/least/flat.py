@@ -6,12 +6,11 @@ memory moves again. The L1 cache is taken to have room for the windows of gather
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..flat.loads import FlatLoads
 from ..flat.traffic import FlatStreams
 from ..footprint import Side
 from ..gathered import hit_lines as gathered_hit_lines
@@ -53,39 +52,24 @@ def flat_bounds(streams: FlatStreams, many: Launches, threads: Array) -> LoadBou
     threads : array
         Of a program of each.
     """
-    tiles, of_loads = _of_tiles(streams, many), np.empty((5, len(threads)))
-    for places, loads in _by_width(streams, many, threads):
-        hits = loads.hit_lines
-        for (_, lines), distinct in zip(loads.gathered, tiles.distinct_bytes, strict=True):
-            hits = hits + gathered_hit_lines(lines, distinct[places], ARRAYS)
-        for rate, shared in zip(tiles.hit_rates, loads.shared, strict=True):
-            hits = hits + rate[places] * shared
-        numbers = loads.accesses, loads.lines, loads.addresses, hits, loads.written_bytes
-        for row, number in zip(of_loads, numbers, strict=True):
-            row[places] = number
-    accesses, lines, addresses, hit_lines, written_bytes = of_loads
-    return LoadBounds(
-        accesses,
-        lines,
-        streams.loaded,
-        addresses,
-        hit_lines=hit_lines,
-        hit_bytes=tiles.hit_bytes,
-        written_bytes=written_bytes,
-        moved=tiles.moved,
-    )
-
-
-def _by_width(
-    streams: FlatStreams, many: Launches, threads: Array
-) -> Iterator[tuple[Array, FlatLoads]]:
-    """The loads of all kernels that have vectors of one width at a time, with their places."""
     each = np.maximum(many.tile.x // threads, 1)
     widths = streams.widths(many.vector, 2 ** np.floor(np.log2(each)), ARRAYS)
-    for width in np.unique(widths).tolist():
-        places = np.flatnonzero(widths == width)
-        blocks = [block[places] for block in many.blocks]
-        yield places, streams.loads_of(blocks, int(width), threads[places], ARRAYS)
+    tiles, loads = _of_tiles(streams, many), streams.loads_of_many(many.blocks, widths, threads)
+    hits = loads.hit_lines
+    for (_, lines), distinct in zip(loads.gathered, tiles.distinct_bytes, strict=True):
+        hits = hits + gathered_hit_lines(lines, distinct, ARRAYS)
+    for tensor_rate, shared in zip(tiles.hit_rates, loads.shared, strict=True):
+        hits = hits + tensor_rate * shared
+    return LoadBounds(
+        loads.accesses,
+        loads.lines,
+        streams.loaded,
+        loads.addresses,
+        hit_lines=hits,
+        hit_bytes=tiles.hit_bytes,
+        written_bytes=loads.written_bytes,
+        moved=tiles.moved,
+    )
 
 
 def _of_tiles(streams: FlatStreams, many: Launches) -> _OfTiles:

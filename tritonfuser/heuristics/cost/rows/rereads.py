@@ -34,7 +34,7 @@ class RowRereads:
         Not those that all rows share: all programs read them at the same time.
         """
         rows = {place for place in self._problem.places[X] if self._problem.axes[place] > 1}
-        if len(rows) < 2:  # a tensor runs along all of them, or along none
+        if len(rows) <= 1:  # a tensor runs along all of them, or along none
             return
         for tensor in self._tensors:
             has = {term.axis for term in tensor.stream.stride_terms}
