@@ -15,6 +15,7 @@ from .interpreter_tiles import INTERPRETER_ELEMENTS
 from .looped_rows.steps import fits_row, programs_for, step_of
 from .params import HeuristicParams, InnerOuterPersistentParams
 from .params.fields import Power
+from .params.made import made
 from .problem import Problem
 from .programs import idle_reason, leaves_idle
 from .requirements import NO_CROSSING_TENSOR, NO_SCAN, ROWS_ALONG_MEMORY, first_reason
@@ -93,7 +94,7 @@ def propose(problem: Problem) -> HeuristicParams:
     if problem.on_cpu:
         row = next_power_of_2(problem.reduced)
         block_m = min(next_power_of_2(rows), max(INTERPRETER_ELEMENTS // row, 1))
-        return InnerOuterPersistentParams(block_m=block_m, block_r=row)
+        return made(InnerOuterPersistentParams, block_m=block_m, block_r=row)
     if not fits_one_program(problem):
         chosen = cooperative_split(problem)
         assert chosen is not None
@@ -102,7 +103,8 @@ def propose(problem: Problem) -> HeuristicParams:
     align = row_alignment(problem) if problem.rows_split else 1
     block, tails = _tile(problem, align)
     step = step_of(problem, rows, block, tails)
-    return InnerOuterPersistentParams(
+    return made(
+        InnerOuterPersistentParams,
         block_m=step.rows,
         block_r=block,
         tails=tails,

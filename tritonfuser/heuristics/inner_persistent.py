@@ -15,6 +15,7 @@ from .integers import ceil_div, next_power_of_2, warps_for
 from .interpreter_tiles import interpreter_tile
 from .long_row_loops import LoopStep, kept_end, loop_step, pays_backwards
 from .params import HeuristicParams, InnerPersistentParams
+from .params.made import made
 from .problem import Problem
 from .programs import are_few
 from .requirements import (
@@ -93,7 +94,8 @@ def _kept(problem: Problem, align: int, closely: bool = False) -> InnerPersisten
         return _kept(problem, align, closely=True) if again else None
     if align == 1:
         block, tails = joined_tiles(problem, block, tails, warps, block_x)
-    return InnerPersistentParams(
+    return made(
+        InnerPersistentParams,
         block_x=block_x,
         block_r=block,
         tails=tails,
@@ -137,7 +139,8 @@ def _looped(problem: Problem, align: int) -> HeuristicParams:
     block_x = _rows_of_program(problem, next_power_of_2(problem.reduced))
     end = kept_end(problem)
     if end is not None:
-        return InnerPersistentParams(
+        return made(
+            InnerPersistentParams,
             block_x=1,
             block_r=end.step,
             tails=(end.kept, *edges_tail(align)),
@@ -152,7 +155,8 @@ def _looped(problem: Problem, align: int) -> HeuristicParams:
     has_tails = problem.reduced // block_r > 1 and problem.co_reduced == 1
     most = max_tails(problem.accumulators)
     tails = loop_tails(problem, block_r, most, align) if has_tails else edges_tail(align)
-    return InnerPersistentParams(
+    return made(
+        InnerPersistentParams,
         block_x=block_x,
         block_r=block_r,
         tails=tails,

@@ -21,6 +21,7 @@ from .columns.norms import (
 from .integers import ceil_div
 from .interpreter_tiles import interpreter_tile
 from .params import HeuristicParams, OuterPersistentParams
+from .params.made import made
 from .problem import Problem
 from .requirements import (
     HAS_REDUCTION,
@@ -51,7 +52,8 @@ def propose(problem: Problem) -> HeuristicParams:
         return OuterPersistentParams(**interpreter_tile(problem)._asdict())
     whole = register_tile(problem)
     tile = whole or loop_tile(problem)
-    return OuterPersistentParams(
+    return made(
+        OuterPersistentParams,
         **tile._asdict(),
         persistent=whole is not None,
         backwards=whole is None,

@@ -7,13 +7,12 @@ of loads beside unaligned weights; fewer elements where those would not fill all
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from ..device import VECTOR_BYTES
 from .integers import TUNED_WARP_SIZE, next_power_of_2
 from .interpreter_tiles import INTERPRETER_ELEMENTS
 from .one_wave import spread_items
 from .params import HeuristicParams, PointwiseParams
+from .params.made import made
 from .problem import Problem
 from .requirements import FLAT, first_reason
 
@@ -52,13 +51,8 @@ def propose(problem: Problem) -> HeuristicParams:
     spread = spread_items(problem.device, problem.parallel, loads)
     items = min(_items_per_thread(problem, factor), spread)
     warps = 8 if problem.has_many_loads else 4
-    return _params(warps * TUNED_WARP_SIZE * items, warps, factor)
-
-
-@lru_cache(maxsize=256)
-def _params(block_x: int, warps: int, factor: int) -> PointwiseParams:
-    """Params, made and checked once: problems have blocks of the same sizes."""
-    return PointwiseParams(block_x=block_x, num_warps=warps, vectorization_factor=factor)
+    block_x = warps * TUNED_WARP_SIZE * items
+    return made(PointwiseParams, block_x=block_x, num_warps=warps, vectorization_factor=factor)
 
 
 def _items_per_thread(problem: Problem, factor: int) -> int:

@@ -15,6 +15,7 @@ from .integers import ceil_div, halved, next_power_of_2, warps_for
 from .interpreter_tiles import interpreter_tile
 from .one_wave import pays_to_split, spread_warps, wave_efficiency
 from .params import HeuristicParams, ReductionParams
+from .params.made import made
 from .problem import Problem
 from .programs import are_few
 from .requirements import HAS_REDUCTION, NO_OUTER_REDUCTION, NO_SCAN, first_reason
@@ -144,7 +145,8 @@ def _columns(problem: Problem) -> ReductionParams:
     persistent = tile.block_r >= problem.reduced
     tails = () if persistent else peeled_step(problem, tile.block_r)
     stages = 1 if persistent else column_stages(problem, tile.block_x * tile.block_r)
-    return ReductionParams(
+    return made(
+        ReductionParams,
         **tile._asdict(),
         persistent=persistent,
         tails=tails,
@@ -163,7 +165,8 @@ def _rows(problem: Problem) -> ReductionParams:
     if not persistent and not problem.crosses:
         align = row_alignment(problem)
         tails = loop_tails(problem, block_r, align=align)
-    return ReductionParams(
+    return made(
+        ReductionParams,
         block_x=block_x,
         block_r=block_r,
         persistent=persistent,
@@ -215,7 +218,8 @@ def _keeps_aligned_rows(problem: Problem) -> bool:
 def _aligned_rows(problem: Problem) -> ReductionParams:
     align = row_alignment(problem)
     block, tails = tile_row(problem, align, max_tails(problem.accumulators))
-    return ReductionParams(
+    return made(
+        ReductionParams,
         block_x=1,
         block_r=block,
         persistent=True,

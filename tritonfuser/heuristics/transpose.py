@@ -23,6 +23,7 @@ from .integers import ceil_div, next_power_of_2, warps_for
 from .interpreter_tiles import INTERPRETER_ELEMENTS
 from .one_wave import spread_items
 from .params import HeuristicParams, TransposeParams
+from .params.made import made
 from .problem import ElementWork, Problem
 from .requirements import FLAT, first_reason
 
@@ -122,10 +123,8 @@ def _squarest(seconds: Mapping[TransposeParams, float]) -> TransposeParams:
     return next(tile for tile, time in seconds.items() if is_as_short(time, least))
 
 
-@lru_cache(maxsize=1024)
 def _tile(block_x: int, block_y: int, warps: int, first: Literal["", "y"] = "") -> TransposeParams:
-    """Params, made and checked once: problems have tiles of the same sizes."""
-    return TransposeParams(block_x=block_x, block_y=block_y, num_warps=warps, first=first)
+    return made(TransposeParams, block_x=block_x, block_y=block_y, num_warps=warps, first=first)
 
 
 def _tiles(problem: Problem, x: int, y: int) -> list[TransposeParams]:
