@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
-from ..heuristics.cost.model import KernelTime
+from ..heuristics.cost.model import FILLED, KernelTime
 from ..heuristics.cost.registers import limits_for_more_programs, registers_for_threads
 from ..heuristics.integers import ceil_div
 from ..symbolic.sizes import is_size
@@ -47,8 +47,8 @@ def register_room(segment: Segment, grid: tuple[int, int, int]) -> int:
 def register_limits(segment: Segment, grid: tuple[int, int, int]) -> tuple[int, ...]:
     """Registers of a thread with which 2, 3, ... programs run at a time on a multiprocessor.
 
-    As many as the cost model expects, and no more than the grid has for each of them. None where
-    memory is the limit, where sizes vary, and without a device.
+    As many as the cost model expects, within the error of its registers, and no more than the grid
+    has for each of them. None where memory is the limit, where sizes vary, and without a device.
     """
     problem, programs = segment.problem, share_of_programs(segment, grid)
     if problem is None or not programs or env_of(problem) is not None:
@@ -57,7 +57,7 @@ def register_limits(segment: Segment, grid: tuple[int, int, int]) -> tuple[int, 
     if time is None or not time.registers or _is_limited_by_memory(time):
         return ()
     warps = segment.kernel_params.num_warps
-    limits = limits_for_more_programs(problem.device, warps, float(time.registers))
+    limits = limits_for_more_programs(problem.device, warps, FILLED * float(time.registers))
     return limits[: programs - 1]
 
 

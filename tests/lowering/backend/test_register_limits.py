@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from bench.cases import BY_NAME
 from bench.random_graphs.__main__ import named
 from bench.recorded.definitions import make_inputs, record
 from tests.e2e.checking import CPU
@@ -100,9 +101,20 @@ def test_a_definition_whose_kernel_keeps_its_limit():
     """A tile of two sides, whose loads the compiler all begins first."""
     entry = named("graph-52-16")
     fd = record(entry)
-    *_, last = fd.compile_for("sm_90", make_inputs(entry, fd.fusion.ir, "meta"))
+    inputs = make_inputs(entry, fd.fusion.ir, "meta")
+    schedule = fd.schedule(inputs, arch="sm_90").to_dict()
+    schedule["segments"][-1]["params"] |= {"num_warps": 8, "block_x": 128, "block_y": 16}
+    *_, last = fd.compile_for("sm_90", inputs, schedule=schedule)
     assert (last.max_registers, last.spill_bytes) == (80, 0)
     assert last.registers <= 80 and "maxnreg=80" in last.source
+
+
+def test_a_program_more_than_expected_is_tried_within_the_error_of_the_estimate():
+    """34 registers are predicted of 1024 threads; 44 are taken, and 32 spill nothing."""
+    case = BY_NAME["rmsnorm_residual"]
+    fd = case.record((16384, 20480), torch.bfloat16)
+    (found,) = fd.compile_for("sm_90", case.inputs((16384, 20480), torch.bfloat16, "meta"))
+    assert (found.max_registers, found.spill_bytes) == (32, 0)
 
 
 @pytest.mark.parametrize(("warps", "limit"), [(8, 255), (16, 128), (32, 64)])
