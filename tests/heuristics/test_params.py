@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import MISSING, FrozenInstanceError, dataclass, fields, replace
-from typing import Literal, Optional
+from typing import Literal, NamedTuple, Optional
 
 import pytest
 from hypothesis import given
@@ -277,6 +277,22 @@ outers = st.builds(
     st.none() | st.integers(),
     st.none() | inners,
 )
+
+
+class Named(NamedTuple):
+    step: int
+    other: Inner | None = None
+
+
+@given(st.builds(Named, st.integers(), st.none() | inners))
+def test_named_tuples_have_their_fields(value):
+    plain = json.loads(json.dumps(encode((value,))))
+    assert plain[0]["step"] == value.step
+    assert decode(tuple[Named, ...], plain, "terms") == (value,)
+    plain[0].pop("other")
+    assert decode(tuple[Named, ...], plain, "terms")[0].other is None
+    with pytest.raises(ParamsError, match=r"terms\[0\]: missing key 'step', expected int"):
+        decode(tuple[Named, ...], [{}], "terms")
 
 
 @given(outers)

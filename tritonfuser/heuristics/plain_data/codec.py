@@ -1,4 +1,5 @@
-"""Frozen dataclasses to plain data (what JSON holds) and strictly back, by their annotations.
+"""Frozen dataclasses and named tuples to plain data (what JSON holds) and strictly back, by their
+annotations.
 
 Limits stand beside a type, ``Annotated[int, Within(1, 16)]``, and are checked with it.
 """
@@ -15,9 +16,9 @@ from ...errors import ParamsError
 
 
 def encode(value: Any) -> Any:
-    """Plain data: a dataclass is a dict, a tuple a list, numbers and strings are themselves."""
-    if is_dataclass(value) and not isinstance(value, type):
-        return {row.name: encode(getattr(value, row.name)) for row in fields(value)}
+    """Plain data: what has fields is a dict, a tuple a list, numbers and strings are themselves."""
+    if has_fields(type(value)):
+        return {name: encode(getattr(value, name)) for name in needed_of(type(value))}
     if isinstance(value, tuple | list):
         return [encode(item) for item in value]
     if isinstance(value, Mapping):
@@ -47,8 +48,8 @@ def decode(hint: Any, value: Any, where: str) -> Any:
 
 
 def _of_type(hint: Any, value: Any, where: str) -> Any:
-    if isinstance(hint, type) and is_dataclass(hint):
-        return value if isinstance(value, hint) else _dataclass(hint, value, where)
+    if isinstance(hint, type) and has_fields(hint):
+        return value if isinstance(value, hint) else _with_fields(hint, value, where)
     origin = get_origin(hint)
     if origin is Union or origin is UnionType:
         return _union(get_args(hint), value, where)
@@ -62,11 +63,24 @@ def _of_type(hint: Any, value: Any, where: str) -> Any:
 _TYPES: dict[type[Any], dict[str, Any]] = {}
 
 
+def has_fields(kind: type[Any]) -> bool:
+    """Whether it is a dataclass or a named tuple."""
+    return is_dataclass(kind) or (issubclass(kind, tuple) and hasattr(kind, "_fields"))
+
+
+def needed_of(kind: type[Any]) -> dict[str, bool]:
+    """Whether each field of a dataclass or of a named tuple has to be given."""
+    if not is_dataclass(kind):
+        return {name: name not in kind._field_defaults for name in kind._fields}
+    rows = fields(kind)
+    return {r.name: r.default is MISSING and r.default_factory is MISSING for r in rows}
+
+
 def types_of(kind: type[Any]) -> dict[str, Any]:
-    """The annotations of a dataclass by field, with their limits; read once."""
+    """The annotations of a dataclass or of a named tuple by field, with their limits; read once."""
     if kind not in _TYPES:
         hints = get_type_hints(kind, include_extras=True)
-        _TYPES[kind] = {row.name: hints[row.name] for row in fields(kind)}
+        _TYPES[kind] = {name: hints[name] for name in needed_of(kind)}
     return _TYPES[kind]
 
 
@@ -115,15 +129,14 @@ def _wrong(where: str, expected: str, value: Any) -> ParamsError:
     )
 
 
-def _dataclass(hint: type[Any], value: Any, where: str) -> Any:
+def _with_fields(hint: type[Any], value: Any, where: str) -> Any:
     if not isinstance(value, Mapping):
         raise _wrong(where, f"a dict with the fields of {hint.__name__}", value)
     hints = types_of(hint)
-    names = [row.name for row in fields(hint)]
-    needed = [r.name for r in fields(hint) if r.default is MISSING and r.default_factory is MISSING]
-    refuse_unknown_keys(value, names, where)
-    for name in needed:
-        if name not in value:
+    needed = needed_of(hint)
+    refuse_unknown_keys(value, [*needed], where)
+    for name, is_needed in needed.items():
+        if is_needed and name not in value:
             raise ParamsError(f"{where}: missing key {name!r}, expected {type_text(hints[name])}")
     return hint(
         **{n: decode(hints[n], given, f"{where}.{n}" if where else n) for n, given in value.items()}
