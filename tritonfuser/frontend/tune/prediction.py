@@ -183,13 +183,12 @@ def predicted(
         raise LoweringError(f"the cost model has no times for {arch}: it is of GPUs")
     drawn = proposals(base)
     others = dict.fromkeys(next(drawn) for _ in range(PROPOSED))
-    if wide:
-        tries = iter(range(CUTS))
-        options = RunOptions(arch=arch)
-        cuts = alternatives_for(fusion, inputs, options, lambda: next(tries, None) is not None)
-        others.update(dict.fromkeys(map(schedule_of, cuts)))
-    others.pop(schedule, None)
-    ranked = sorted(others, key=prediction)[:KEPT]
+    other_cuts = _cuts(fusion, inputs, arch) if wide else {}
+    for made in (others, other_cuts):
+        made.pop(schedule, None)
+    # Other cuts are reported whatever they rank: params of one cut differ by less.
+    kept = dict.fromkeys(sorted(others, key=prediction)[:KEPT]) | other_cuts
+    ranked = sorted(kept, key=prediction)
     trials = [Trial(schedule, seconds=seconds)]
     trials += [_trial(one, schedule, prediction, lowered) for one in ranked]
     best = next((t for t in trials[1:] if not t.failure), trials[0])
@@ -204,6 +203,13 @@ def predicted(
         spent_seconds=0.0,
         predicted=True,
     )
+
+
+def _cuts(fusion: Fusion, inputs: Sequence[Any], arch: str) -> dict[Schedule, None]:
+    """Schedules that cut a definition into kernels in different ways, the fastest first."""
+    tries, options = iter(range(CUTS)), RunOptions(arch=arch)
+    found = alternatives_for(fusion, inputs, options, lambda: next(tries, None) is not None)
+    return dict.fromkeys(map(schedule_of, found))
 
 
 def _trial(
