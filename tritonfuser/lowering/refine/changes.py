@@ -40,7 +40,7 @@ def try_changes(times: TimedChoices, choice: Choice) -> None:
     others = _with_one_more(choice, found.others)
     again = _with_one_more(choice, found.again)
     tried = _first_of(possible, MOST_TRIED) | _first_of(again, MOST_AGAIN)
-    tried |= _first_of(others, MOST_OTHERS)
+    tried |= _first_of(others, MOST_OTHERS) | _without_sums_over_rows(now, choice)
     for each in sorted(tried, key=lambda each: choice.interleaved and not each.interleaved):
         if not _changed_nothing(times, choice, each):
             _try(times, each, now.seconds - tried[each])
@@ -99,9 +99,6 @@ def _possible(now: TimedKernels, choice: Choice) -> dict[Choice, float]:
         found[replace(choice, interleaved=False)] = now.excess
     if choice.rereads_rows and reads_rows_twice(now.segmented):
         found[replace(choice, rereads_rows=False)] = now.excess
-    # Long rows leave few programs, each with sums of many columns in registers.
-    if choice.over_rows and reduces_along_and_over_rows(now.segmented):
-        found[replace(choice, over_rows=False)] = now.excess
     for names, saved in stored_flat(now):
         more = tuple(dict.fromkeys((*choice.stored_flat, *names)))
         found[replace(choice, stored_flat=more)] = saved
@@ -109,6 +106,15 @@ def _possible(now: TimedKernels, choice: Choice) -> dict[Choice, float]:
         fewer = tuple(other for other in choice.materialized or () if other != name)
         found[replace(choice, materialized=fewer)] = now.excess
     return found
+
+
+def _without_sums_over_rows(now: TimedKernels, choice: Choice) -> dict[Choice, float]:
+    """The choice without kernels that reduce both ways, with the most seconds that it may save.
+
+    Long rows leave these few programs, each with sums of many columns in registers.
+    """
+    both_ways = choice.over_rows and reduces_along_and_over_rows(now.segmented)
+    return {replace(choice, over_rows=False): now.excess} if both_ways else {}
 
 
 def _with_one_more(choice: Choice, saved: Mapping[str, float]) -> dict[Choice, float]:

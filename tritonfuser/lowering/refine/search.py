@@ -27,7 +27,7 @@ from .crossing_views import crossing_views
 from .kernel_times import TimedKernels, timed_kernels
 from .reduced_pieces import with_pieces
 from .row_rereads import few_read_rows_twice, rereads_rows_in_next_kernel
-from .timed_choices import BETTER, TimedChoices, worth_trying
+from .timed_choices import TimedChoices, worth_trying
 
 ROWS_MOVED = 0.9
 """Bound on the time of kernels, as a share, if row reductions move to other kernels. These read the
@@ -44,6 +44,10 @@ preferred if it has fewer materialized values."""
 LOADED = 0.95
 """Bound on the time of kernels, as a share, if they load values that others store rather than
 recompute them. They move no more bytes, but wait for the other kernels."""
+
+SPLIT_BY_DIMS = 0.9
+"""Bound on the time of kernels, as a share, if reductions are split by dims. Their first steps read
+other rows together, of which the model is less certain."""
 
 COPIED = 0.9
 """Bound on the time of kernels, as a share, if they read copies of inputs that are strided along
@@ -197,7 +201,7 @@ def _with_splits_by_dims(times: TimedChoices, best: TimedKernels) -> TimedKernel
     """The fastest kernels with splits by dims, if they save enough relative to ``best``."""
     found = (times.known[choice] for choice in times.known if choice.by_dims)
     fastest = min(found, key=lambda each: each.seconds, default=best)
-    return fastest if fastest.is_faster(best, 1 - BETTER) else best
+    return fastest if fastest.is_faster(best, SPLIT_BY_DIMS) else best
 
 
 def _with_other_parts(times: TimedChoices, best: TimedKernels) -> TimedKernels:
