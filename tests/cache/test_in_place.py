@@ -156,6 +156,19 @@ def test_one_tensor_given_twice():
     torch.testing.assert_close(x, expected)
 
 
+@pytest.mark.parametrize("shift", [0, 2])
+def test_of_two_replaced_inputs_that_overlap_the_later_output_shows(shift):
+    with FusionDefinition() as fd:
+        x, y = (fd.define_tensor([-1], contiguity=True) for _ in range(2))
+        fd.add_output(fd.ops.add(x, 1.0), alias_input=x)
+        fd.add_output(fd.ops.mul(y, 10.0), alias_input=y)
+    memory = torch.arange(8.0)
+    before, length = memory.clone(), 8 - shift
+    fd.run([memory[:length], memory[shift:]])
+    assert torch.equal(memory[:shift], before[:shift] + 1)
+    assert torch.equal(memory[shift:], before[shift:] * 10)
+
+
 def test_crosswise():
     """Each result is of what the other one replaces."""
 
