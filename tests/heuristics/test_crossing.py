@@ -12,8 +12,8 @@ from tests.lowering.graphs import noise
 from tests.lowering.harness import check, lowered, record, schedulers, small, texts
 from tritonfuser.device import SECTOR_BYTES
 from tritonfuser.heuristics.cost.counting import Counting
-from tritonfuser.heuristics.cost.footprint import contiguous_axes
 from tritonfuser.heuristics.cost.kernels import predicted
+from tritonfuser.heuristics.cost.memory.runs import contiguous_axes
 from tritonfuser.heuristics.params import (
     InnerPersistentParams,
     ReductionParams,

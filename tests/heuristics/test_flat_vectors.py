@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from tests.lowering.harness import record
-from tritonfuser.heuristics.cost.footprint import contiguous_run_along, vector_elements
+from tritonfuser.heuristics.cost.memory.runs import contiguous_run_along, vector_elements
 from tritonfuser.heuristics.streams import Stream, StrideTerm
 
 

@@ -14,9 +14,9 @@ from tests.lowering.harness import lowered
 from tritonfuser.heuristics.cost.constants import miss_rate
 from tritonfuser.heuristics.cost.counting import Counting
 from tritonfuser.heuristics.cost.flat.traffic import FlatStreams
-from tritonfuser.heuristics.cost.footprint import Side
-from tritonfuser.heuristics.cost.gathered import concurrent_tile
 from tritonfuser.heuristics.cost.kernels import predicted
+from tritonfuser.heuristics.cost.memory.footprint import Side
+from tritonfuser.heuristics.cost.memory.gathered import concurrent_tile
 from tritonfuser.heuristics.cost.numbers import PLAIN
 from tritonfuser.heuristics.params import PointwiseParams, ReductionParams
 from tritonfuser.heuristics.problem import ElementWork, Problem

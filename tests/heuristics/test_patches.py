@@ -11,7 +11,7 @@ import torch
 
 from tests.lowering.graphs import noise
 from tests.lowering.harness import check, lowered, record, schedulers
-from tritonfuser.heuristics.cost.footprint import strides_of, tile_over
+from tritonfuser.heuristics.cost.memory.footprint import strides_of, tile_over
 from tritonfuser.heuristics.streams import Stream, StrideTerm
 from tritonfuser.lowering.access.stride_terms import stride_terms_of
 from tritonfuser.symbolic.index_expr import Affine, Axis, digit

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tritonfuser.heuristics.cost.counts import Counts, ProblemCounts, TileCounts
+from tritonfuser.heuristics.cost.memory.traffic import StepBytes, Windows
 from tritonfuser.heuristics.cost.reduction_layout import ReductionLayout
-from tritonfuser.heuristics.cost.traffic import StepBytes, Windows
 
 
 def test_parts_have_the_first_fields_in_the_same_order() -> None:

@@ -14,7 +14,7 @@ from math import prod
 from ..params import HeuristicParams
 from ..problem import Problem
 from ..streams import Stream
-from .footprint import contiguous_run
+from .memory.runs import contiguous_run
 
 Numbers = tuple[int, ...]
 

@@ -15,7 +15,9 @@ from .constants import Constants
 from .counts import Counts, ElementCounts, Number, ProblemCounts
 from .draws import philox_cost
 from .flat.traffic import FlatStreams, flat_streams
-from .gathered import overfetched_bytes
+from .memory.gathered import overfetched_bytes
+from .memory.strided import with_axes
+from .memory.traffic import Traffic
 from .model import registers_per_element
 from .numbers import ARRAYS, PLAIN, Numbers
 from .problem_counts import column_operands, problem_counts, row_words, scan_share
@@ -23,10 +25,8 @@ from .reduction_layout import ReductionLayouts
 from .registers import HOISTED_RATIO, HoistedLoads, register_limit
 from .rows.staged import all_fit
 from .rows.traffic import RowStreams
-from .strided import with_axes
 from .tile_counts import TileCounting
 from .tiles import KernelTile, Launches, is_flat_tile, tile_of
-from .traffic import Traffic
 
 PUBLISHED_SUM_S = 2e-6
 """Seconds that a program waits for a partial sum that another publishes (H200). They come on top of

@@ -14,9 +14,9 @@ from ..integers import ceil_div
 from ..params import KernelParams
 from ..problem import Problem
 from .counts import Number
+from .memory.traffic import is_linear
 from .numbers import PLAIN, Numbers
 from .tiles import KernelTile, tile_of
-from .traffic import is_linear
 
 ADDRESS_WORDS = 2
 """Registers of an address."""

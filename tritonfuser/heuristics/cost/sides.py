@@ -6,7 +6,7 @@ from math import prod
 
 from ..problem import Problem
 from ..streams import Stream
-from .footprint import contiguous_axes
+from .memory.runs import contiguous_axes
 
 SIDE_BYTES = 128
 """Bytes of contiguous positions along the second side, at least: axes join it until then."""

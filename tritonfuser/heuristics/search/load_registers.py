@@ -17,11 +17,11 @@ from __future__ import annotations
 from functools import lru_cache
 
 from ...device import DeviceProperties
-from ..cost.footprint import contiguous_run_along
+from ..cost.memory.runs import contiguous_run_along
+from ..cost.memory.traffic import is_linear
 from ..cost.model import KernelTime
 from ..cost.registers import allocated_registers, hoisted_registers, registers_for_threads
 from ..cost.tiles import KernelTile, tile_of
-from ..cost.traffic import is_linear
 from ..integers import ceil_div, next_power_of_2
 from ..params import (
     HeuristicParams,

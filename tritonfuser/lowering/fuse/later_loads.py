@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import accumulate
 
 from ...device import DeviceProperties
-from ...heuristics.cost.refetched import LaterLoad
+from ...heuristics.cost.memory.refetched import LaterLoad
 from ...ir import Fusion, Value
 from ..access.bytes_moved import held_bytes
 from ..segments.segment import Segment

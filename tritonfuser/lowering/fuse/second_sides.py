@@ -20,7 +20,8 @@ from ...device import SECTOR_BYTES
 from ...devices import known
 from ...heuristics import pointwise
 from ...heuristics.cost.flat.traffic import flat_streams, flat_tile
-from ...heuristics.cost.footprint import Tile, contiguous_run_along, strides_of
+from ...heuristics.cost.memory.footprint import Tile, strides_of
+from ...heuristics.cost.memory.runs import contiguous_run_along
 from ...heuristics.cost.model import KernelTime
 from ...heuristics.cost.sides import broadcast_side, sides_along
 from ...heuristics.cost.tiles import tile_of

@@ -9,16 +9,10 @@ from ....device import CACHE_LINE_BYTES, NVIDIA_WARP_SIZE, VECTOR_BYTES
 from ...problem import Problem
 from ...streams import Stream
 from ..counts import Number
-from ..footprint import (
-    TensorStrides,
-    Tile,
-    contiguous_run_along,
-    tile_over,
-    vector_elements,
-    warp_lines,
-)
-from ..gathered import Gathered
-from ..traffic import partial_sector_bytes_of, written_bytes
+from ..memory.footprint import TensorStrides, Tile, tile_over
+from ..memory.gathered import Gathered
+from ..memory.runs import contiguous_run_along, vector_elements, warp_lines
+from ..memory.traffic import partial_sector_bytes_of, written_bytes
 from .tensor import FlatTensor
 
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from ....device import NVIDIA_WARP_SIZE
 from ..counts import Number
-from ..gathered import Gathered
+from ..memory.gathered import Gathered
 from ..numbers import PLAIN, Lookups
 from .access import FlatAccess
 from .layout import Access, TileLayout

@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 from ...problem import Problem
 from ...streams import Stream
-from ..footprint import Side, Tile, tile_over
-from ..l1_reuse import L1Cache
-from ..refetched import BroadcastLoad, PartialSector, broadcast_tiles
-from ..traffic import FETCHED_BYTES, StepBytes
+from ..memory.footprint import Side, Tile, tile_over
+from ..memory.l1_reuse import L1Cache
+from ..memory.refetched import BroadcastLoad, PartialSector, broadcast_tiles
+from ..memory.traffic import FETCHED_BYTES, StepBytes
 from .tensor import FlatTensor
 
 RUN_BYTES = 24

@@ -8,9 +8,9 @@ from typing import NamedTuple
 from ....device import SECTOR_BYTES
 from ...problem import Problem
 from ...streams import Stream
-from ..footprint import TensorStrides, strides_of
-from ..gathered import Gathered
-from ..refetched import overfetch_ratio
+from ..memory.footprint import TensorStrides, strides_of
+from ..memory.gathered import Gathered
+from ..memory.refetched import overfetch_ratio
 
 _axis = attrgetter("axis")
 

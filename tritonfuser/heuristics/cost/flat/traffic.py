@@ -19,11 +19,11 @@ from ...params import KernelParams, TransposeParams
 from ...problem import Problem
 from ...streams import Stream, counted
 from ..counts import Number
-from ..footprint import Side, Tile, tile_over
-from ..gathered import Gathered, concurrent_tile, max_resident_programs, sum_windows
+from ..memory.footprint import Side, Tile, tile_over
+from ..memory.gathered import Gathered, concurrent_tile, max_resident_programs, sum_windows
+from ..memory.refetched import L2Refetches
+from ..memory.traffic import Traffic, Windows
 from ..numbers import ARRAYS, PLAIN, Numbers
-from ..refetched import L2Refetches
-from ..traffic import Traffic, Windows
 from .access import FlatAccess, accesses
 from .layout import tile_layout
 from .loads import FlatLoads, flat_loads

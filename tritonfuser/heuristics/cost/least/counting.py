@@ -10,11 +10,11 @@ from ....lazy import cached_property
 from ...streams import Stream
 from ..counting import Counting
 from ..counts import Counts, LeastCounts, Number, TileCounts
+from ..memory.traffic import StepBytes, Windows
 from ..numbers import ARRAYS
 from ..reduction_layout import ReductionLayout
 from ..registers import limit_of_warps
 from ..tiles import Launches
-from ..traffic import StepBytes, Windows
 from .flat import flat_bounds
 from .loads import LeastLoads, LoadBounds
 

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..flat.traffic import FlatStreams
-from ..footprint import Side
-from ..gathered import hit_lines as gathered_hit_lines
+from ..memory.footprint import Side
+from ..memory.gathered import hit_lines as gathered_hit_lines
+from ..memory.traffic import StepBytes
 from ..numbers import ARRAYS
 from ..tiles import Launches
-from ..traffic import StepBytes
 from .loads import LoadBounds
 
 Array = Any

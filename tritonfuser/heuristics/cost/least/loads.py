@@ -16,10 +16,10 @@ from ....device import CACHE_LINE_BYTES, NVIDIA_WARP_SIZE, VECTOR_BYTES
 from ...problem import Problem
 from ...streams import Stream
 from ..counts import Number
+from ..memory.traffic import StepBytes
 from ..numbers import Numbers
 from ..rows.access import R, RowTensor, main_side
 from ..tiles import KernelTile, Launches
-from ..traffic import StepBytes
 
 
 class LoadBounds(NamedTuple):

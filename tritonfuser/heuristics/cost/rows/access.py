@@ -15,11 +15,12 @@ from ...integers import floor_power_of_2
 from ...problem import Problem
 from ...streams import Stream
 from ..digits import digits_of
-from ..footprint import contiguous_run_along, strides_of, warp_lines
-from ..gathered import Gathered
-from ..refetched import overfetch_ratio
+from ..memory.footprint import strides_of
+from ..memory.gathered import Gathered
+from ..memory.refetched import overfetch_ratio
+from ..memory.runs import contiguous_run_along, warp_lines
+from ..memory.traffic import is_linear
 from ..tiles import KernelTile
-from ..traffic import is_linear
 
 X, R = 0, 1
 """The sides of a tile: along x, and along the row."""

@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 from ...problem import Problem
 from ..constants import H200_CONSTANTS, evicted_share, l2_retention_bytes
-from ..footprint import Side, TensorStrides, Tile
-from ..refetched import ProgramOrder
+from ..memory.footprint import Side, TensorStrides, Tile
+from ..memory.refetched import ProgramOrder
 from ..tiles import KernelTile
 
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from ...problem import Problem
 from ...streams import Stream
-from ..footprint import Side, tile_over
-from ..refetched import BroadcastLoad, L2Refetches, broadcast_tiles
+from ..memory.footprint import Side, tile_over
+from ..memory.refetched import BroadcastLoad, L2Refetches, broadcast_tiles
 from ..tiles import KernelTile
 from .access import R, RowTensor, X
 

@@ -8,9 +8,9 @@ from typing import NamedTuple
 from ....device import CACHE_LINE_BYTES
 from ...problem import Problem
 from ...streams import Stream
-from ..footprint import Side, TensorStrides, Tile, tile_over
+from ..memory.footprint import Side, TensorStrides, Tile, tile_over
+from ..memory.traffic import FETCHED_BYTES, StepBytes, partial_sector_bytes_of
 from ..tiles import KernelTile
-from ..traffic import FETCHED_BYTES, StepBytes, partial_sector_bytes_of
 from .access import R, RowTensor, TileTensor, X, access, is_skewed
 from .partial_sectors import PartialSectorBytes, PartialSectors, partial_sectors_of
 

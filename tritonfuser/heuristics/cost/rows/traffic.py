@@ -15,11 +15,11 @@ from ...params import KernelParams
 from ...problem import Problem
 from ...streams import Stream, counted
 from ..digits import index_instructions
-from ..footprint import Side, tile_over
-from ..gathered import Gathered, concurrent_tile, max_resident_programs, sum_windows
-from ..l1_reuse import L1Cache
+from ..memory.footprint import Side, tile_over
+from ..memory.gathered import Gathered, concurrent_tile, max_resident_programs, sum_windows
+from ..memory.l1_reuse import L1Cache
+from ..memory.traffic import Traffic, Windows
 from ..tiles import KernelTile
-from ..traffic import Traffic, Windows
 from .access import R, RowTensor, TileTensor, layout, main_side
 from .partial_sectors import PartialSectorBytes
 from .rereads import RowRereads

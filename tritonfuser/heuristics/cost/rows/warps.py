@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ....device import CACHE_LINE_BYTES, NVIDIA_WARP_SIZE, SECTOR_BYTES
 from ...problem import Problem
-from ..footprint import TensorStrides, Tile, tile_over
-from ..traffic import FETCHED_BYTES, written_bytes
+from ..memory.footprint import TensorStrides, Tile, tile_over
+from ..memory.traffic import FETCHED_BYTES, written_bytes
 from .access import TileTensor
 
 Warp = tuple[TensorStrides, int, int, int]

@@ -8,7 +8,8 @@ dim 0 in 32. So it is ``tl.trans(tl.load(tl.trans(p + y * 13760 + x * 2)))``.
 
 from __future__ import annotations
 
-from ....heuristics.cost.footprint import TensorStrides, warp_lines
+from ....heuristics.cost.memory.footprint import TensorStrides
+from ....heuristics.cost.memory.runs import warp_lines
 from ....heuristics.streams import Stream, StrideTerm
 from ....ir import Value
 from ....symbolic.index_expr import Affine

@@ -3,7 +3,7 @@ loads of a later kernel hit the L2 cache."""
 
 from __future__ import annotations
 
-from ....heuristics.cost.refetched import LaterLoad, stays_in_cache
+from ....heuristics.cost.memory.refetched import LaterLoad, stays_in_cache
 from ....heuristics.params import KernelParams
 from ....heuristics.programs import Finishing, Sharing, finishing_params, saves_by_sharing
 from ....symbolic.choices import choose, env_among

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from ..problem import Problem
-from ..streams import Stream, StrideTerm
+from ...problem import Problem
+from ...streams import Stream, StrideTerm
 
 X, R = 0, 1
 

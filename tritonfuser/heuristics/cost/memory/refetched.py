@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from math import prod
 from typing import NamedTuple
 
-from ...device import DeviceProperties
-from ..problem import Problem
-from ..streams import Stream
-from .constants import H200_CONSTANTS, evicted_share, l2_retention_bytes
+from ....device import DeviceProperties
+from ...problem import Problem
+from ...streams import Stream
+from ..constants import H200_CONSTANTS, evicted_share, l2_retention_bytes
 from .footprint import Side, TensorStrides, Tile
 from .traffic import FETCHED_BYTES
 

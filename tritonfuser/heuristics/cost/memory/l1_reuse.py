@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ...device import DeviceProperties
-from ..streams import Stream
-from .constants import constants_of, evicted_share
+from ....device import DeviceProperties
+from ...streams import Stream
+from ..constants import constants_of, evicted_share
 
 
 class L1Cache(NamedTuple):

@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import exp, prod
 
-from ...device import CACHE_LINE_BYTES, MAX_PROGRAMS_PER_SM, SECTOR_BYTES
-from ..problem import Problem
-from ..streams import Stream
-from .counts import Number
+from ....device import CACHE_LINE_BYTES, MAX_PROGRAMS_PER_SM, SECTOR_BYTES
+from ...problem import Problem
+from ...streams import Stream
+from ..counts import Number
+from ..numbers import PLAIN, Numbers
 from .footprint import Side, Tile, strides_of, tile_over
-from .numbers import PLAIN, Numbers
 from .traffic import FETCHED_BYTES, Windows
 
 

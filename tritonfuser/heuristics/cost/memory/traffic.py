@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ...device import CACHE_LINE_BYTES, SECTOR_BYTES
-from ..problem import Problem
-from ..streams import Stream
+from ....device import CACHE_LINE_BYTES, SECTOR_BYTES
+from ...problem import Problem
+from ...streams import Stream
 
 FETCHED_BYTES = 2 * SECTOR_BYTES
 """Bytes that the L2 cache fetches from memory at a time."""
