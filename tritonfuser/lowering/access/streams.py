@@ -19,8 +19,8 @@ from .traffic import Traffic
 
 
 @dataclass(frozen=True, slots=True)
-class KernelAxes:
-    """The axes of a kernel.
+class ProblemAxes:
+    """The axes of a kernel as ``Problem`` numbers them.
 
     Attributes
     ----------
@@ -41,7 +41,7 @@ class KernelAxes:
 def streams_of(
     fusion: Fusion,
     traffic: list[Traffic],
-    axes: KernelAxes,
+    axes: ProblemAxes,
     known: Sequence[int],
     late: Container[Traffic],
 ) -> tuple[Stream, ...]:
@@ -72,7 +72,7 @@ def streams_of(
 
 def stream_of(
     item: Traffic,
-    axes: KernelAxes,
+    axes: ProblemAxes,
     held: int | None = None,
     known: int = 0,
     is_late: bool = False,

@@ -13,7 +13,7 @@ from ...ops.forms import Moments, Scan
 from ...symbolic.index_expr import Axis, extent
 from ...symbolic.sizes import hint, is_size
 from ..access.bytes_moved import known_bytes
-from ..access.streams import KernelAxes, stream_of, streams_of
+from ..access.streams import ProblemAxes, stream_of, streams_of
 from ..access.traffic import Traffic, order_axes
 from ..groups.anchor_maker import AnchorMaker
 from ..groups.axis_numbers import numbered_axes
@@ -184,13 +184,13 @@ def _accumulators(member: Member) -> int:
     return 2 if isinstance(op_of(member.node).form, Moments) else 1
 
 
-def _axes_of(group: FusionGroup, maker: AnchorMaker, traffic: list[Traffic]) -> KernelAxes:
+def _axes_of(group: FusionGroup, maker: AnchorMaker, traffic: list[Traffic]) -> ProblemAxes:
     """The axes of a group's kernel, in the order of its memory."""
     parallel, reduced = order_axes(group.parallel, traffic), order_axes(group.reduced, traffic)
     numbers, free = numbered_axes(group, maker), _free_groups(group, parallel)
     rows = tuple(axis for axes in free for axis in axes) if reduced and numbers else parallel
     order = tuple(_axis_numbers(axes, numbers) for axes in free) if numbers else ()
-    return KernelAxes(parallel, reduced, (*rows, *reduced), order)
+    return ProblemAxes(parallel, reduced, (*rows, *reduced), order)
 
 
 def _free_groups(group: FusionGroup, parallel: tuple[Axis, ...]) -> tuple[tuple[Axis, ...], ...]:
