@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from tests.e2e.checking import Schedule, again, copied, gpu, round_trip, same_outline
+from tests.e2e.ops.library_calls import definition
 from tritonfuser import DataType, FusionDefinition
 from tritonfuser.dtypes import from_torch
 from tritonfuser.errors import ArgumentError, DefinitionError
@@ -18,27 +19,6 @@ from tritonfuser.errors import ArgumentError, DefinitionError
 D = DataType
 INDICES = [torch.int64, torch.int32]
 Record = Callable[..., Any]
-
-
-def definition(record: Record, inputs: Sequence[Any], dynamic: bool = True) -> FusionDefinition:
-    """``record(fd, *handles)`` gives the outputs; numbers become scalar inputs."""
-    kinds = {bool: D.Bool, int: D.Int, float: D.Double, complex: D.ComplexDouble}
-    with FusionDefinition() as fd:
-        handles = [
-            (fd.from_pytorch(x) if dynamic else fixed(fd, x))
-            if isinstance(x, torch.Tensor)
-            else fd.define_scalar(None, kinds[type(x)])
-            for x in inputs
-        ]
-        found = record(fd, *handles)
-        for out in found if isinstance(found, list | tuple) else [found]:
-            fd.add_output(out)
-    return fd
-
-
-def fixed(fd: FusionDefinition, x: torch.Tensor) -> Any:
-    dtype = from_torch(x.dtype)
-    return fd.define_tensor(list(x.shape), x.stride(), dtype=dtype, static_sizes=True)
 
 
 def run(record: Record, inputs: Sequence[Any], dynamic: bool = True) -> list[torch.Tensor]:
